@@ -271,7 +271,7 @@ def main() -> None:
             row[title] |= {"times": round(made / taken / baseline[name], 1)}
             print(slots, title, row[title], flush=True)
         row["GiB"] = round(torch.cuda.max_memory_allocated() / 2**30, 1)
-        size = max(ours.stepper.sizes())
+        size = max(ours.stepper.graph_sizes())
         row["roofline"] = {name: round(roofline(model, prompts, lengths, size)) for name, lengths in workloads.items()}
         row["share"] = {name: round(row[name]["tokens/s"] / row["roofline"][name], 2) for name in workloads}
         print(slots, {key: row[key] for key in ("seconds to try the model", "GiB", "roofline", "share")}, flush=True)

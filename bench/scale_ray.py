@@ -50,7 +50,7 @@ async def judge(sandbox: Sandbox, programs: list[Program]) -> float:
 
     started = time.perf_counter()
     async with asyncio.TaskGroup() as group:
-        for _ in range(SAMPLES_PER_SLOT * max(16, sandbox.places)):
+        for _ in range(SAMPLES_PER_SLOT * max(16, sandbox.slots)):
             group.create_task(work())
     return time.perf_counter() - started
 

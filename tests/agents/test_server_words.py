@@ -110,7 +110,7 @@ class Player(Agent):
 
 class Judge(Evaluator):
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        metrics = {"success": True, "display": os.environ["DISPLAY"]}
+        metrics = {"success": True, "display": os.environ["XAUTHORITY"]}  # a number is taken again, a cookie is not
         return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
 
 

@@ -24,7 +24,7 @@ from proctor.cli.main import main
 from proctor.core.errors import TooManyErrorsError, UsageError
 from proctor.core.options import differing_options, non_default_options
 from proctor.core.types import Run
-from proctor.metrics.passing import count_tries, pass_at_k
+from proctor.metrics.passing import count_passes, pass_at_k
 from proctor.store import open_store
 from proctor.store.store import Store
 
@@ -158,7 +158,7 @@ def test_pass_at_k_is_computed_for_every_k(store: Store, task_file: TaskFile) ->
     assert isinstance(figure.plot, Curves)
     (line,) = figure.plot.lines
     assert [point.x for point in line.points] == list(range(1, 9))
-    counts = count_tries(store.records(run))
+    counts = count_passes(store.records(run))
     assert [n for n, _ in counts.values()] == [8] * 12
     for point in line.points:
         expected = [pass_at_k(n, c, point.x) for n, c in counts.values()]

@@ -184,7 +184,9 @@ FORGED = {
     "too many generations": 'send(b\'{"type": "Scored", "texts": ["a", "b"], "metrics": {"mark": 1}}\')',
     "a mark that is no number": 'send(b\'{"type": "Scored", "texts": ["a"], "metrics": {"mark": "1"}}\')',
     "a trial of nothing": 'send(b\'{"type": "Judged", "trial": null}\')',
-    "an error of the whole run": 'send(b\'{"type": "ScoringFailure", "kind": "UsageError", "message": "x", "usage": true}\')',
+    "an error of the whole run": (
+        'send(b\'{"type": "ScoringFailure", "kind": "UsageError", "message": "x", "usage": true}\')'
+    ),
     "an odd name of an error": 'send(b\'{"type": "ScoringFailure", "kind": "\\\\n", "message": "x"}\')',
     "a language that there is not": "run(language='none')",
     "endless limits": "run(seconds=1e308)",

@@ -60,7 +60,7 @@ def assert_one_sentence(done: subprocess.CompletedProcess[str], *parts: str, cod
         (["run", "nowhere.py:Task", *ORACLE], ["No task file nowhere.py"]),
         (["run", "shapes/existence", "--model", "openai/gpt-5"], ["No API key", "OPENAI_API_KEY"]),
         (["run", "shapes/existence", "--model", "gguf/none.gguf"], ["No model file none.gguf"]),
-        (["run", "shapes/existence", *ORACLE, "--store", "mysql://h/d"], ["No store of kind 'mysql'"]),
+        (["run", "shapes/existence", *ORACLE, "--store", "mysql://h/d"], ["Unknown kind of store 'mysql'"]),
         (["show", "latest"], ["No store at"]),
         (["show", "shapes/existence", "--index", "-1"], ["limit_start", ">= 0"]),
         (["check", "shapes/existence", "-n", "0"], ["limit", ">= 1"]),

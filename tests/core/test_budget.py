@@ -102,7 +102,7 @@ def test_token_limit_needs_a_server_that_reports_usage(adding: str, serve: Serve
     from aiohttp import web
 
     server = serve(lambda body, number: web.json_response({"choices": [{"message": {"content": "x"}}]}))
-    with pytest.raises(UsageError, match="does not say how many tokens it used"):
+    with pytest.raises(UsageError, match="does not report how many tokens it used"):
         proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens_total=10_000)
     assert proctor.evaluate(adding, "openai/m", base_url=server.url, time_limit=600).run.status == "done"
 

@@ -341,7 +341,7 @@ def test_running_run_cannot_be_resumed(adding: str, stalling: Stalling, each_sto
     server = stalling(0)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
     until(lambda: server.requests, process)
-    with pytest.raises(StoreError, match="still being worked on"):
+    with pytest.raises(StoreError, match="in use by another process"):
         resume("latest", {})
     server.open_gate()
     assert process.wait(300) == 0

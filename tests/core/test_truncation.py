@@ -22,7 +22,7 @@ from proctor.core.reasoning import reasoning_is_open
 from proctor.core.task import mark_truncated
 from proctor.core.types import Output, Run, Sample, Score
 from proctor.models.base import REASONING_TOKENS, Request, Sampling
-from proctor.models.providers.openai import OpenAI
+from proctor.models.providers.openai import OpenAIModel
 from proctor.store import open_store
 
 THINKING = "<think>The first line names a small red square, so the answer may be"
@@ -122,7 +122,7 @@ def test_refused_max_tokens_names_the_flag(
     server = serve(lambda body, number: web.json_response({"error": {"message": message}}, status=status))
     said, _ = failing_run(adding, "openai/m", base_url=server.url, limit=1)
     assert message in said
-    assert "asked for --max-tokens 8192: give fewer" in said
+    assert "had --max-tokens 8192: lower it" in said
 
 
 def test_other_refusals_do_not_mention_tokens(adding: str, serve: Serve, failing_run: FailingRun) -> None:
@@ -194,7 +194,7 @@ def responses(details: dict[str, Any] | None, status: str) -> Any:
 
 def ask_responses(serve: Serve, details: dict[str, Any] | None, status: str) -> Output:
     async def ask() -> Output:
-        model = OpenAI("m", serve(responses(details, status)).url, "responses", 60, "NO_KEY")
+        model = OpenAIModel("m", serve(responses(details, status)).url, "responses", 60, "NO_KEY")
         assert model.reasoning_tokens == REASONING_TOKENS
         await model.prepare(lambda: ())
         try:

@@ -251,7 +251,7 @@ def test_a_killed_writer_leaves_no_file_that_looks_complete(tmp_path: Path) -> N
         (["shapes/cuont", "--out", "-"], "shapes/count"),
         (["shapes/*", "--out", "-"], "name one"),
         (["shapes/count"], "--out"),
-        (["shapes/transitivity", "--out", "-", "--images", "d"], "no pictures"),
+        (["shapes/transitivity", "--out", "-", "--images", "d"], "no images"),
         (["shapes/count", "--out", "-", "--images", "/proc/d"], "Cannot write"),
     ],
 )

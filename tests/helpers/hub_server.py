@@ -1,4 +1,4 @@
-"""A model hub on loopback, with one model: tiny/llama."""
+"""A model hub on loopback with a single model, tiny/llama."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """The URL of a hub whose model has the files of this folder."""
+    """Serve a hub whose model has the files of this folder; yields its URL."""
     handler = type("OfFolder", (Handler,), {"folder": folder})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -62,7 +62,7 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def use_hub(url: str, cache: Path, patch: pytest.MonkeyPatch) -> None:
-    """What HF_ENDPOINT and HF_HOME say; the library reads these only when it is imported."""
+    """Patch the settings of HF_ENDPOINT and HF_HOME, which the library reads only on import."""
     patch.setattr("huggingface_hub.constants.ENDPOINT", url)
     patch.setattr(
         "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}"

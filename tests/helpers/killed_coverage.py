@@ -32,7 +32,7 @@ from proctor.sandbox import worker
 ROOT = Path(proctor.__file__).parent
 FILES = sorted(
     str(file)
-    for pattern in ("sandbox/inside/*.py", "code/*.py", "code/scoring/*.py", "agents/hosting/guardian.py")
+    for pattern in ("sandbox/inside/*.py", "code/*.py", "code/scoring/*.py", "agents/runtime/hosting/guardian.py")
     for file in ROOT.glob(pattern)
 )
 LINES = 2 + max(Path(file).read_text().count("\n") for file in FILES)

@@ -1,4 +1,4 @@
-"""How tests ask local models: engines, and whole models with a loop to run them in."""
+"""Helpers that run requests on engines, and on whole models in an event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proctor.core.config import build_config
 from proctor.core.types import Output, Sample
 from proctor.models import open_model
 from proctor.models.base import Request
-from proctor.models.client import Gateway
+from proctor.models.client import ModelClient
 from proctor.models.inference.completion import Completion
 from proctor.models.inference.job import Job
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from proctor.models.inference.engine import EngineThread
 
 
-def answered(engine: EngineThread, requests: Sequence[Request]) -> list[Completion]:
-    """By an engine that is closed afterwards."""
+def decode_all(engine: EngineThread, requests: Sequence[Request]) -> list[Completion]:
+    """Decode the requests, and close the engine."""
     jobs = [Job(each) for each in requests]
     engine.submit(jobs)
     for job in jobs:
@@ -28,15 +28,17 @@ def answered(engine: EngineThread, requests: Sequence[Request]) -> list[Completi
     return [job.completion for job in jobs]
 
 
-class Session:
-    """A model, prepared for an exam with such samples."""
+class ModelSession:
+    """A context with a model that is prepared for these samples."""
 
-    def __init__(self, model: str, samples: Sequence[Sample] = (), foreseen: bool = False, **options: Any) -> None:
-        self.model: Gateway = open_model(build_config({"task": "t", "model": model} | options), foreseen=foreseen)
+    def __init__(self, model: str, samples: Sequence[Sample] = (), inputs_known: bool = False, **options: Any) -> None:
+        self.model: ModelClient = open_model(
+            build_config({"task": "t", "model": model} | options), inputs_known=inputs_known
+        )
         self.samples = samples
         self.runner = asyncio.Runner()
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> ModelSession:
         self.runner.run(self.model.prepare(lambda: self.samples))
         return self
 
@@ -45,7 +47,7 @@ class Session:
         self.runner.close()
 
     def ask(self, *requests: Request) -> list[Output]:
-        async def all_of_them() -> list[Output]:
+        async def generate_all() -> list[Output]:
             return await asyncio.gather(*(self.model.generate(each) for each in requests))
 
-        return self.runner.run(all_of_them())
+        return self.runner.run(generate_all())

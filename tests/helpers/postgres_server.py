@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, in a temporary folder: it listens on a Unix socket there, and nowhere else."""
+"""A PostgreSQL server in a temporary folder, which listens only on a Unix socket there."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import psycopg
 
 from helpers import leaks
 
-PASSWORD = "open sesame/@:%"  # with all that an address must spell differently
-SPELT = "open%20sesame%2F%40%3A%25"
+PASSWORD = "open sesame/@:%"  # with all characters that a URL must escape
+ESCAPED_PASSWORD = "open%20sesame%2F%40%3A%25"
 
 
 def find_programs() -> Path | None:
-    """The folder of initdb and postgres: Debian keeps them out of the way, a folder for each version."""
-    if found := shutil.which("initdb"):
-        return Path(found).parent
+    """The folder of initdb and postgres; Debian has one per version outside of PATH."""
+    if initdb := shutil.which("initdb"):
+        return Path(initdb).parent
     return max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), default=None)
 
 
@@ -32,10 +32,10 @@ class PostgresServer:
     def __init__(self, programs: Path) -> None:
         self.programs = programs
         self._numbers = itertools.count(1)
-        self._folder = Path(tempfile.mkdtemp(prefix="proctor-pg-"))  # short: the path of a socket must be
+        self._folder = Path(tempfile.mkdtemp(prefix="proctor-pg-"))  # short, because socket paths are limited
         self._as_user: dict[str, Any] = {}
-        if os.geteuid() == 0:  # which a server refuses to be
-            # Not nobody, as whom other tests run programs that kill all they can reach.
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            # Not as nobody: other tests run programs as nobody that kill all processes they can.
             known = {entry.pw_name: entry for entry in pwd.getpwall()}
             user = known.get("postgres") or known["nobody"]
             os.chown(self._folder, user.pw_uid, user.pw_gid)
@@ -60,12 +60,12 @@ class PostgresServer:
                 stderr=log, cwd=self._folder, env={"PATH": os.defpath, "LC_ALL": "C"}, **self._as_user,
             )  # fmt: skip
         leaks.of_the_session.add(str(self.process.pid))
-        while b"ready to accept connections" not in (said := (self._folder / "log").read_bytes()[start:]):
-            assert self.process.poll() is None, said.decode()
+        while b"ready to accept connections" not in (output := (self._folder / "log").read_bytes()[start:]):
+            assert self.process.poll() is None, output.decode()
             time.sleep(0.01)
 
     def kill(self) -> None:
-        """Without a goodbye to anyone; its own processes see that it is gone and go, too."""
+        """Quit immediately, without closing connections."""
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait(300)
 
@@ -73,16 +73,14 @@ class PostgresServer:
         self.kill()
         shutil.rmtree(self._folder)
 
-    def url(self, database: str, password: str = SPELT) -> str:
+    def url(self, database: str, password: str = ESCAPED_PASSWORD) -> str:
         return f"postgresql://team:{password}@/{database}?host={self._folder}"
 
     def create_database(self) -> str:
-        """The URL of a new, empty one."""
-        if (
-            self.process.poll() is not None
-        ):  # it dies with the thread that has started it, which may have been a test's own
+        """The URL of a new, empty database."""
+        if self.process.poll() is not None:  # pdeathsig kills it with the thread that started it
             self.start()
-        name = f"exams{next(self._numbers)}"
+        name = f"runs{next(self._numbers)}"
         self.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 

@@ -1,4 +1,4 @@
-"""Stores for tests of the results page: made-up runs of any size, with texts that would like to be more than text."""
+"""Synthetic runs of any size for tests of the results page, with texts that attempt injection."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ HOSTILE = (
 CUT_OFF = "<think>To add the two numbers, first"
 
 
-def made_record(index: int, value: float | None, answer: str = "", words: str = "", epoch: int = 0) -> Record:
-    """A sample of a made-up exam. Without a value it failed."""
+def make_record(index: int, value: float | None, answer: str = "", words: str = "", epoch: int = 0) -> Record:
+    """A record of a synthetic task; without a value it failed."""
     sample = Sample(
         id=f"made-{index}",
         index=index,
@@ -38,7 +38,7 @@ def made_record(index: int, value: float | None, answer: str = "", words: str = 
     return Record(sample, epoch, (output,), score, None, Timing(1.0, 0.5, 0.01))
 
 
-def made_run(
+def make_run(
     store: Store,
     run_id: str,
     n: int,
@@ -49,7 +49,7 @@ def made_run(
     created: float = 1_700_000_000.0,
     tags: Iterable[str] = (),
 ) -> Run:
-    """Stored with its records, and with the metric that they give."""
+    """Store a run with its records and metrics."""
     run = Run(
         run_id,
         task,
@@ -80,7 +80,7 @@ def made_run(
         metrics={"accuracy": score_mean(values)},
         groups={
             "level": {
-                level: {"accuracy": score_mean(_values(record for record in records if _is_of(record, level)))}
+                level: {"accuracy": score_mean(_values(record for record in records if _has_level(record, level)))}
                 for level in ("easy", "hard")
             }
         },
@@ -91,7 +91,7 @@ def made_run(
     return run
 
 
-def _is_of(record: Record, level: str) -> bool:
+def _has_level(record: Record, level: str) -> bool:
     return bool(record.sample.metadata["level"] == level)
 
 

@@ -1,4 +1,4 @@
-"""Models of a few thousand random weights, made on the spot and saved as a folder that `hf/` can open."""
+"""Tiny models with random weights, saved as folders that `hf/` can load."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make_tokenizer(template: str | None = TEMPLATE, **special: Any) -> Any:
 
 
 LLAMA: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
-SHAPES: dict[str, dict[str, Any]] = {
+CONFIGS: dict[str, dict[str, Any]] = {
     "Llama": LLAMA,
     "GPT2": {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 256},
     "Mistral": LLAMA | {"head_dim": 8, "sliding_window": 8},  # looks back eight tokens and no further
@@ -61,7 +61,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 def make_model(kind: str, **settings: Any) -> Any:
-    """A model of two layers, with weights large enough for it to be of many minds."""
+    """A model of two layers, with weights large enough for varied outputs."""
     import torch
     import transformers
 
@@ -73,21 +73,21 @@ def make_model(kind: str, **settings: Any) -> Any:
         "pad_token_id": 0,
     }
     general |= {"initializer_range": 0.4, "initializer_factor": 4.0, "max_position_embeddings": 256}
-    config = getattr(transformers, f"{kind}Config")(**general | SHAPES[kind] | settings)
+    config = getattr(transformers, f"{kind}Config")(**general | CONFIGS[kind] | settings)
     model_class = transformers.AutoModelForSeq2SeqLM if kind == "T5" else transformers.AutoModelForCausalLM
     torch.manual_seed(1)
     return model_class.from_config(config).eval()
 
 
-# Models that see
+# Vision models
 
-PICTURE_TEMPLATE = (
+IMAGE_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{% for part in message.content %}"
     "{% if part.type == 'image' %}PLACE{% else %}{{ part.text }}{% endif %}"
     "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-# What stands for a picture in a text, and all the tokens that belong to pictures, some of them by name.
-PLACES: dict[str, tuple[str, Any]] = {
+# Per model: the image placeholder in a text, and all image tokens, some of them by name.
+IMAGE_TOKENS: dict[str, tuple[str, Any]] = {
     "Llava": ("<image>", ["<image>"]),
     "Qwen2VL": (
         "<|vision_start|><|image_pad|><|vision_end|>",
@@ -104,20 +104,20 @@ PLACES: dict[str, tuple[str, Any]] = {
     ),
     "Mllama": ("<|image|>", ["<|image|>", "<|python_tag|>"]),
 }
-PLACES["Qwen2_5_VL"] = PLACES["Qwen3VL"] = PLACES["Qwen2VL"]
+IMAGE_TOKENS["Qwen2_5_VL"] = IMAGE_TOKENS["Qwen3VL"] = IMAGE_TOKENS["Qwen2VL"]
 SIDE = 28  # pixels of a picture, or of a tile, for models that want all of them to be alike
 BODY: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64}
-EYE = BODY | {"num_hidden_layers": 2, "num_attention_heads": 4, "patch_size": 7}
-EYE |= {"image_size": SIDE, "initializer_range": 0.4, "initializer_factor": 20.0}
+VISION_SETTINGS = BODY | {"num_hidden_layers": 2, "num_attention_heads": 4, "patch_size": 7}
+VISION_SETTINGS |= {"image_size": SIDE, "initializer_range": 0.4, "initializer_factor": 20.0}
 
 
-def save_vision_model(kind: str, folder: Path, template: str | None = PICTURE_TEMPLATE) -> Path:
-    """A model that sees, with all that belongs to it."""
+def save_vision_model(kind: str, folder: Path, template: str | None = IMAGE_TEMPLATE) -> Path:
+    """A vision model, with its processor and tokenizer."""
     import torch
     import transformers
 
-    place, tokens = PLACES[kind]
-    template = template and template.replace("PLACE", place)
+    placeholder, tokens = IMAGE_TOKENS[kind]
+    template = template and template.replace("PLACE", placeholder)
     tokenizer = make_tokenizer(template, bos_token="<|im_start|>", extra_special_tokens=tokens)
     names = list(tokens.values()) if isinstance(tokens, dict) else tokens
     numbers = dict(zip(names, tokenizer.convert_tokens_to_ids(names), strict=True))
@@ -131,7 +131,7 @@ def save_vision_model(kind: str, folder: Path, template: str | None = PICTURE_TE
     torch.manual_seed(1)
     model = transformers.AutoModelForImageTextToText.from_config(settings)
     for weights in model.parameters():
-        if not weights.any():  # what a training begins with, and pictures would make no difference
+        if not weights.any():  # initialized to zero, so images would have no effect
             torch.nn.init.normal_(weights, std=0.4)
     transformers.utils.logging.disable_progress_bar()
     for part in (model, *parts):
@@ -141,7 +141,7 @@ def save_vision_model(kind: str, folder: Path, template: str | None = PICTURE_TE
 
 def _llava(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library: Any) -> tuple[Any, ...]:
     settings = library.LlavaConfig(
-        vision_config=library.CLIPVisionConfig(**EYE),
+        vision_config=library.CLIPVisionConfig(**VISION_SETTINGS),
         text_config=library.LlamaConfig(**text),
         image_token_index=numbers["<image>"],
     )
@@ -158,8 +158,8 @@ def _llava(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, librar
 
 
 def _qwen(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library: Any, kind: str) -> tuple[Any, ...]:
-    eye: dict[str, Any] = {"depth": 2, "num_heads": 4, "patch_size": 7, "initializer_range": 0.4}
-    eye |= {
+    vision: dict[str, Any] = {"depth": 2, "num_heads": 4, "patch_size": 7, "initializer_range": 0.4}
+    vision |= {
         "Qwen2VL": {"embed_dim": 32, "hidden_size": 32},
         "Qwen2_5_VL": BODY | {"out_hidden_size": 32, "window_size": 28, "fullatt_block_indexes": [1]},
         "Qwen3VL": BODY | {"out_hidden_size": 32, "num_position_embeddings": 64, "deepstack_visual_indexes": [0]},
@@ -167,21 +167,21 @@ def _qwen(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library
     rotation = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [2, 1, 1]}
     settings = getattr(library, f"{kind}Config")(
         text_config=text | {"head_dim": 8, "rope_parameters": rotation},
-        vision_config=eye,
+        vision_config=vision,
         image_token_id=numbers["<|image_pad|>"],
         video_token_id=numbers["<|video_pad|>"],
         vision_start_token_id=numbers["<|vision_start|>"],
         vision_end_token_id=numbers["<|vision_end|>"],
     )
     size = {"patch_size": 7, "size": {"shortest_edge": 14 * 14, "longest_edge": 14 * 14 * 24}}
-    # Less the part for films, and so in pieces.
+    # Saved in parts, because a whole processor would need a video processor.
     return settings, library.Qwen2VLImageProcessorPil(**size), tokenizer
 
 
 def _idefics(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library: Any) -> tuple[Any, ...]:
     settings = library.Idefics3Config(
         text_config=library.LlamaConfig(**text),
-        vision_config=EYE,
+        vision_config=VISION_SETTINGS,
         image_token_id=numbers["<image>"],
         scale_factor=2,
         pad_token_id=0,
@@ -195,8 +195,8 @@ def _idefics(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, libr
 
 def _gemma(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library: Any) -> tuple[Any, ...]:
     settings = library.Gemma3Config(
-        text_config=text | {key: SHAPES["Gemma3Text"][key] for key in ("head_dim", "sliding_window", "layer_types")},
-        vision_config=EYE | {"model_type": "siglip_vision_model"},
+        text_config=text | {key: CONFIGS["Gemma3Text"][key] for key in ("head_dim", "sliding_window", "layer_types")},
+        vision_config=VISION_SETTINGS | {"model_type": "siglip_vision_model"},
         mm_tokens_per_image=4,
         boi_token_index=numbers["<start_of_image>"],
         eoi_token_index=numbers["<end_of_image>"],
@@ -213,11 +213,16 @@ def _gemma(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, librar
 
 
 def _mllama(text: dict[str, Any], numbers: dict[str, int], tokenizer: Any, library: Any) -> tuple[Any, ...]:
-    """Looks at its pictures from the side, by layers of their own."""
-    eye = BODY | {"attention_heads": 4, "image_size": SIDE, "patch_size": 14}
-    eye |= {"num_hidden_layers": 2, "num_global_layers": 1, "intermediate_layers_indices": [0], "vision_output_dim": 64}
+    """A model with cross-attention to images."""
+    vision = BODY | {"attention_heads": 4, "image_size": SIDE, "patch_size": 14}
+    vision |= {
+        "num_hidden_layers": 2,
+        "num_global_layers": 1,
+        "intermediate_layers_indices": [0],
+        "vision_output_dim": 64,
+    }
     settings = library.MllamaConfig(
-        vision_config=eye | {"initializer_range": 0.4},
+        vision_config=vision | {"initializer_range": 0.4},
         text_config=text | {"num_hidden_layers": 3, "cross_attention_layers": [1]},
         image_token_index=numbers["<|image|>"],
     )

@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next thing that happens: hours pass in a moment, and always alike."""
+"""An event loop with virtual time: its clock jumps to the next event, deterministically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class _Jumping(selectors.SelectSelector):
+class _VirtualSelector(selectors.SelectSelector):
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -22,13 +22,13 @@ class _Jumping(selectors.SelectSelector):
 
 class _Loop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
-        self._jumping = _Jumping()
-        super().__init__(self._jumping)
+        self._virtual_selector = _VirtualSelector()
+        super().__init__(self._virtual_selector)
 
     def time(self) -> float:
-        return self._jumping.now
+        return self._virtual_selector.now
 
 
-def run_at_once(scene: Coroutine[Any, Any, T]) -> T:
+def run_in_virtual_time(scene: Coroutine[Any, Any, T]) -> T:
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(scene)

@@ -125,7 +125,7 @@ def test_problems_that_a_file_has_are_not_asked_again(
     load = ["--load_generations_intermediate_paths", "part.json", "--n_samples", str(n), "--save_generations"]
     done = proctor("run", task, *OPTIONS, *load)
     assert run_of(done)["n"] == 4
-    assert "note: 2 problems have their generations in part.json; the others are asked." in caplog.text
+    assert "note: 2 problems have their generations in part.json; the others are generated." in caplog.text
     assert generations() == [["a"] * n, ["b"] * n, ["P2 S2"] * n, ["P3 S3"] * n]
 
 

@@ -107,14 +107,14 @@ def test_fewer_orders() -> None:
 
 
 @pytest.mark.parametrize(("prediction", "reference"), [("", "test"), ("hello", "\f"), ("", "")])
-def test_no_token_on_one_side_is_a_score_of_0(prediction: str, reference: str) -> None:
+def test_bleu_without_tokens_is_0(prediction: str, reference: str) -> None:
     for smooth in (False, True):
         score = bleu([prediction], [reference], smooth=smooth)
         assert (score["bleu"], score["brevity_penalty"], score["length_ratio"]) == (0, 0, 0)
 
 
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=5), st.booleans())
-def test_overlaps_may_be_kept_and_summed_later(pairs: list[tuple[str, str]], smooth: bool) -> None:
+def test_overlaps_can_be_summed_later(pairs: list[tuple[str, str]], smooth: bool) -> None:
     predictions, references = zip(*pairs, strict=True)
     score = bleu(predictions, references, smooth=smooth)
     assert bleu_of([overlap(*pair) for pair in pairs], smooth) == score
@@ -122,7 +122,7 @@ def test_overlaps_may_be_kept_and_summed_later(pairs: list[tuple[str, str]], smo
 
 
 @given(texts)
-def test_a_text_is_its_own_best_prediction(text: str) -> None:
+def test_equal_texts_score_1(text: str) -> None:
     assert bleu([text], [[text, "something else"]])["bleu"] == (1 if len(tokens_13a(text)) >= 4 else 0)
 
 
@@ -158,14 +158,12 @@ def test_tokens_are_those_of_mteval(text: str, tokens: str) -> None:
         (["a"], ["a"], 0, "max_order"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
-    predictions: list[str], references: list[Any], max_order: int, message: str
-) -> None:
+def test_unequal_lists_are_refused(predictions: list[str], references: list[Any], max_order: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         bleu(predictions, references, max_order)
 
 
-def test_bleu_of_nothing_is_refused() -> None:
+def test_bleu_without_predictions_is_refused() -> None:
     with pytest.raises(ValueError, match="no predictions"):
         bleu_of([])
 

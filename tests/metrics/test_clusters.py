@@ -18,7 +18,7 @@ from proctor.code.results import Results
 from proctor.core.config import RunConfig
 from proctor.core.runner import sample_digest
 from proctor.core.types import Record, Sample, Score
-from proctor.metrics.passing import Passing
+from proctor.metrics.passing import PassAtK
 from proctor.metrics.statistics import clustered_mean, proportion, score_mean, student_mean
 from proctor.metrics.summary import MeanScore, summarise
 
@@ -45,7 +45,7 @@ def test_the_error_is_the_sandwich_of_a_regression_on_a_constant() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=50))
-def test_clusters_of_one_are_no_clusters(values: list[float]) -> None:
+def test_clusters_of_one_equal_independent_samples(values: list[float]) -> None:
     found = clustered_mean(values, [str(i) for i in range(len(values))])
     expected = student_mean(values)
     assert found.n == expected.n
@@ -66,7 +66,7 @@ def test_one_cluster_has_no_interval() -> None:
 
 
 @pytest.mark.parametrize("groups", [12, 50])
-def test_the_interval_covers_what_it_promises(groups: int) -> None:
+def test_clustered_interval_has_nominal_coverage(groups: int) -> None:
     generator = np.random.default_rng(1)
     covered = naive = 0
     for _ in range(400):
@@ -80,8 +80,8 @@ def test_the_interval_covers_what_it_promises(groups: int) -> None:
     assert naive / 400 < 0.9
 
 
-@pytest.mark.parametrize("tally", [lambda: MeanScore("pass@1"), lambda: Passing([1])])
-def test_tallies_count_clusters(tally: Callable[[], MeanScore | Passing]) -> None:
+@pytest.mark.parametrize("tally", [lambda: MeanScore("pass@1"), lambda: PassAtK([1])])
+def test_accumulators_use_clusters(tally: Callable[[], MeanScore | PassAtK]) -> None:
     """Variants that repeat each other must not make the interval narrower."""
     records = [record(10 * i + j, i % 2, f"problem {i}") for i in range(10) for j in range(10)]
     metrics, _ = summarise(records, tally, ())
@@ -127,7 +127,7 @@ def test_most_problems_stand_alone() -> None:
     assert {sample.cluster for sample in make_task("humanevalplus", *rows("humanevalplus")).samples(CONFIG)} == {""}
 
 
-def test_a_cluster_is_no_part_of_what_was_asked() -> None:
+def test_cluster_is_not_in_sample_digest() -> None:
     """A run of a time without clusters can go on, and be compared."""
     sample = Sample("a", 0, "?")
     assert sample_digest(sample) == sample_digest(msgspec.structs.replace(sample, cluster="c"))

@@ -58,7 +58,7 @@ def test_few_problems_are_groups_of_one() -> None:
 
 
 @pytest.mark.parametrize(("n", "groups"), [(500, 20), (95, 20), (12, 20)])
-def test_it_covers_what_it_promises(n: int, groups: int) -> None:
+def test_jackknife_interval_has_nominal_coverage(n: int, groups: int) -> None:
     """Simulated, for a quotient of two sums: about 95 % of the intervals contain the true value."""
     generator = np.random.default_rng(n)
     covered = 0
@@ -74,7 +74,7 @@ def test_it_covers_what_it_promises(n: int, groups: int) -> None:
     assert 0.92 < covered / 500 < 0.98
 
 
-def test_of_bleu() -> None:
+def test_jackknife_of_bleu() -> None:
     references = [f"this is line number {i} of the whole text" for i in range(40)]
     predictions = [r.replace("whole ", "") if i % 3 else r for i, r in enumerate(references)]
     overlaps = [overlap(*pair) for pair in zip(predictions, references, strict=True)]
@@ -90,7 +90,7 @@ def test_the_interval_stays_within_the_scale() -> None:
     assert known(metric.low) < known(metric.value)
 
 
-def test_too_few_or_equal_problems_say_so() -> None:
+def test_too_few_or_equal_problems_have_no_interval() -> None:
     nothing = grouped_jackknife(lambda _: pytest.fail("asked for the statistic of nothing"), 0)
     assert (nothing.value, nothing.stderr, nothing.low, nothing.n) == (None, None, None, 0)
     one = grouped_jackknife(lambda _: 0.5, 1)
@@ -99,6 +99,6 @@ def test_too_few_or_equal_problems_say_so() -> None:
     assert (alike.value, alike.stderr, alike.low, alike.high, alike.n) == (0.0, None, None, None, 30)
 
 
-def test_one_group_cannot_be_left_out() -> None:
+def test_single_group_is_refused() -> None:
     with pytest.raises(ValueError, match="two groups"):
         grouped_jackknife(lambda _: 0.5, 10, groups=1)

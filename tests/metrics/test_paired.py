@@ -17,7 +17,7 @@ from proctor.metrics.paired import (
     Difference,
     bootstrap_interval,
     compare_pairs,
-    detectable,
+    detectable_difference,
     holm,
     least_spread,
     mcnemar,
@@ -106,7 +106,7 @@ tables = st.integers(1, 400).flatmap(
 
 
 @given(tables)
-def test_tango_turns_the_score_test_around(table: tuple[int, int, int]) -> None:
+def test_tango_inverts_the_score_test(table: tuple[int, int, int]) -> None:
     """At both ends the score statistic is z, with the likelihood maximised by scipy instead of solved."""
     gained, lost, n = table
     low, high = tango_interval(gained, lost, n)
@@ -147,7 +147,7 @@ def test_tango_without_any_disagreement_is_not_certain() -> None:
 
 @pytest.mark.parametrize("n", [15, 40, 150])
 @pytest.mark.parametrize(("gain", "loss"), [(0.02, 0.02), (0.10, 0.03), (0.30, 0.20), (0.25, 0.0)])
-def test_tango_covers_what_it_promises(n: int, gain: float, loss: float) -> None:
+def test_tango_interval_has_nominal_coverage(n: int, gain: float, loss: float) -> None:
     """Simulated, with fixed seeds."""
     drawn = np.random.default_rng(5).multinomial(n, [gain, loss, 1 - gain - loss], 3000)
     tables, counts = np.unique(drawn, axis=0, return_counts=True)
@@ -210,7 +210,7 @@ def test_the_test_keeps_its_level_with_clusters() -> None:
 # -- the bootstrap --------------------------------------------------------------------------------
 
 
-def test_imagined_pairs_as_published() -> None:
+def test_pseudo_units_as_published() -> None:
     """With pass and fail, and many pairs, this is the interval of Bonett and Price: Cavo et al. (2012), as above."""
     differences = [1.0] * 6 + [-1.0] * 16 + [0.0] * 139
     low, high = bootstrap_interval(differences, [1.0] * 161)
@@ -241,7 +241,7 @@ def _fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_fewer_draws")
 @pytest.mark.parametrize("n", [12, 40, pytest.param(120, marks=pytest.mark.slow)])
-def test_bootstrap_covers_what_it_promises(n: int) -> None:
+def test_bootstrap_interval_has_nominal_coverage(n: int) -> None:
     """Five epochs of samples of which most are always right or always wrong, as it is with models."""
     generator = np.random.default_rng(10)
     # What is estimated is the difference over all samples that could have been drawn.
@@ -258,7 +258,7 @@ def test_bootstrap_covers_what_it_promises(n: int) -> None:
 
 @pytest.mark.usefixtures("_fewer_draws")
 @pytest.mark.parametrize("groups", [8, *(pytest.param(groups, marks=pytest.mark.slow) for groups in (30, 100))])
-def test_clustered_bootstrap_covers_what_it_promises(groups: int) -> None:
+def test_clustered_bootstrap_interval_has_nominal_coverage(groups: int) -> None:
     generator = np.random.default_rng(12)
     covered = 0
     for _ in range(300):
@@ -312,7 +312,7 @@ def test_a_cluster_that_repeats_itself_counts_once() -> None:
     assert (tenfold.n, tenfold.units) == (120, 12)
 
 
-def test_one_cluster_tells_nothing() -> None:
+def test_one_cluster_has_no_p_value() -> None:
     found = compare_pairs([0, 0], [1, 1], ["a", "a"])
     assert (found.value, found.low, found.p) == (1.0, None, None)
     assert compare_pairs([], []).value is None
@@ -388,7 +388,7 @@ def test_number_of_unpaired_samples_of_scores() -> None:
 
 
 @pytest.mark.parametrize(("difference", "spread"), [(0.05, 0.1), (0.02, 0.3), (0.1, 0.2)])
-def test_the_promised_power_is_there(difference: float, spread: float) -> None:
+def test_pairs_needed_has_nominal_power(difference: float, spread: float) -> None:
     """Simulated with the score test that the formula is about; the exact one is a little more careful."""
     n = pairs_needed(difference, spread)
     gain, loss = (spread + difference) / 2, (spread - difference) / 2
@@ -398,16 +398,16 @@ def test_the_promised_power_is_there(difference: float, spread: float) -> None:
 
 
 @given(st.integers(20, 100_000), st.floats(0, 1), st.booleans())
-def test_what_can_be_detected_needs_that_many_pairs(n: int, spread: float, whole: bool) -> None:
-    found = known(detectable(n, spread, whole=whole))
+def test_detectable_difference_inverts_pairs_needed(n: int, spread: float, whole: bool) -> None:
+    found = known(detectable_difference(n, spread, whole=whole))
     assert pairs_needed(found, least_spread(found, spread, whole)) <= n
     if found > 1e-5:
         smaller = found * 0.999
         assert pairs_needed(smaller, least_spread(smaller, spread, whole)) >= n
 
 
-def test_too_few_pairs_show_nothing() -> None:
-    assert detectable(2, 0.2, whole=True) is None
+def test_too_few_pairs_detect_nothing() -> None:
+    assert detectable_difference(2, 0.2, whole=True) is None
 
 
 def test_clusters_need_more() -> None:
@@ -443,5 +443,5 @@ def test_large_differences_need_few_draws(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_share_of_passes_stays_within_its_bounds() -> None:
     assert samples_needed(0.5, [0, 1] * 50) == samples_needed(0.5, [1, 0] * 50), "0 and 1 are shares, too"
     assert samples_needed(0.9, [0.0] * 9 + [1.0]) == samples_needed(0.9, [1.0] * 9 + [0.0]), "0.1 + 0.9 is 1"
-    with pytest.raises(ValueError, match=r"no share of passes lies 0\.6 from 0\.500"):
+    with pytest.raises(ValueError, match=r"no proportion differs by 0\.6 from 0\.500"):
         samples_needed(0.6, [0, 1] * 50)

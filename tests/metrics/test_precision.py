@@ -18,8 +18,8 @@ from proctor.core.config import build_config
 from proctor.core.errors import UsageError
 from proctor.core.evaluation import resume
 from proctor.core.types import Metric, Record
-from proctor.metrics.passing import Passing
-from proctor.metrics.precision import NO_INTERVAL, Precision, SequentialTally, place_in_exam
+from proctor.metrics.passing import PassAtK
+from proctor.metrics.precision import NO_INTERVAL, PrecisionMonitor, SequentialTally, order_key
 from proctor.metrics.sequence import METHOD, ConfidenceSequence
 from proctor.metrics.statistics import proportion
 
@@ -90,7 +90,7 @@ def test_what_is_ever_excluded_stays_so(kind: str) -> None:
 
 
 def test_an_ordinary_interval_would_not_hold() -> None:
-    """Whoever looks at Wilson's interval after every sample finds the mean outside of it far too often."""
+    """With a look after every sample, Wilson's interval excludes the mean far too often."""
     rights = right(0.5)(np.random.default_rng(3))[:200].cumsum(axis=1)
     missed = 0
     for sums in rights:
@@ -134,8 +134,8 @@ def test_nothing_is_known_of_nothing() -> None:
     assert (metric.value, metric.low, metric.n, metric.method) == (None, None, 0, METHOD)
 
 
-def test_quick_answers_wait_for_those_before_them() -> None:
-    precision = Precision(0.1, epochs=2)
+def test_scores_are_counted_in_sample_order() -> None:
+    precision = PrecisionMonitor(0.1, epochs=2)
     exam = precision.until_reached([Sample(str(index), index, "?") for index in (7, 3, 9)], {})
     assert [sample.index for sample in exam] == [7, 3, 9]
     precision.add(3, 1.0)
@@ -157,7 +157,7 @@ def judged(index: int, verdicts: list[bool]) -> Record:
 
 
 def test_no_other_metric_keeps_an_interval_that_does_not_hold() -> None:
-    tally = SequentialTally(Passing((1, 2)), "pass@1", 0.1, lambda index: -index)
+    tally = SequentialTally(PassAtK((1, 2)), "pass@1", 0.1, lambda index: -index)
     verdicts = [[True, index % 3 == 0] for index in range(30)]
     for index, pair in enumerate(verdicts):
         tally.add(judged(index, pair))
@@ -192,7 +192,7 @@ def test_a_metric_that_is_no_mean_of_scores_stays_itself() -> None:
 # -- runs -----------------------------------------------------------------------------------------
 
 
-def test_an_endless_exam_asks_as_many_as_it_takes() -> None:
+def test_generated_task_runs_until_precision() -> None:
     report = proctor.evaluate("shapes/existence", "scripted/random", until_ci=0.08, group_by=["question"])
     run, metric = report.run, report.metrics["accuracy"]
     assert run.status == "done"
@@ -208,10 +208,10 @@ def test_an_endless_exam_asks_as_many_as_it_takes() -> None:
     assert wider.n < run.n
 
 
-def test_the_limit_is_the_most() -> None:
+def test_limit_bounds_samples() -> None:
     report = proctor.evaluate("shapes/existence", "scripted/random", until_ci=0.01, limit=50)
     assert (report.run.status, report.run.n) == ("done", 50)
-    assert report.run.reason == "all samples were asked, 50 of them: too few to know the score to ± 0.01"
+    assert report.run.reason == "all 50 samples were run: too few to know the score to ± 0.01"
 
 
 class Sorted(Task):
@@ -231,14 +231,14 @@ class Sorted(Task):
         return Score(float(sample.target == "easy"))
 
 
-def test_a_given_data_set_is_asked_in_an_order_of_the_seed() -> None:
+def test_fixed_data_set_is_shuffled_by_seed() -> None:
     report = proctor.evaluate(Sorted, "scripted/oracle", until_ci=0.05, seed=1)
     asked = {record.sample.index for record in report.records()}
     assert 200 < len(asked) < 1_500
     metric = report.metrics["accuracy"]
     low, high = ends(metric)
     assert low <= 0.5 <= high, "not only the easy ones at its beginning"
-    first = sorted(range(2_000), key=lambda index: place_in_exam(index, 1, fixed=True))[: len(asked)]
+    first = sorted(range(2_000), key=lambda index: order_key(index, 1, fixed=True))[: len(asked)]
     assert asked == set(first)
     assert {
         r.sample.index for r in proctor.evaluate(Sorted, "scripted/oracle", until_ci=0.05, seed=2).records()
@@ -265,7 +265,7 @@ def test_samples_that_are_not_independent_are_refused(task: type[Task], first: i
     assert proctor.evaluate(Variants, "scripted/oracle", until_ci=0.05, limit=1_000).run.status == "done"
 
 
-def test_a_resumed_run_goes_on_as_if_nothing_had_been(adding: str, serve: Serve) -> None:
+def test_resumed_run_equals_uninterrupted_run(adding: str, serve: Serve) -> None:
     """Stopped in the middle by a budget, twice: the same interval as from all scores in their order."""
 
     def reply(body: dict[str, Any], number: int) -> Any:
@@ -308,7 +308,7 @@ def test_failed_samples_are_left_out(adding: str, serve: Serve) -> None:
     assert ends(run.metrics["accuracy"])[0] >= 0.9
 
 
-def test_precisions_that_make_no_sense(adding: str) -> None:
+def test_invalid_precisions_are_refused(adding: str) -> None:
     for wrong in (0, 0.5, -1, "narrow"):
         with pytest.raises(UsageError, match="until_ci"):
             build_config({"task": "t", "model": "m", "until_ci": wrong})

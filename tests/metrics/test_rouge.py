@@ -55,5 +55,5 @@ def test_the_best_of_several_references_counts() -> None:
 
 
 def test_unknown_kinds() -> None:
-    with pytest.raises(ValueError, match="no ROUGE of the kind 'rouge0'"):
+    with pytest.raises(ValueError, match="unknown ROUGE type 'rouge0'"):
         rouge(["a"], ["a"], ["rouge0"])

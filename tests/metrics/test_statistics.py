@@ -73,12 +73,12 @@ def test_equal_scores_are_not_certain_either() -> None:
     assert known(metric.low) < 0.3 < 0.7 < known(metric.high)
 
 
-def test_too_few_values_say_so() -> None:
+def test_too_few_values_have_no_interval() -> None:
     assert (proportion(0, 0).value, proportion(0, 0).low) == (None, None)
     assert (mean([0.5]).value, mean([0.5]).stderr) == (0.5, None)
 
 
-def test_wilson_covers_what_it_promises() -> None:
+def test_wilson_interval_has_nominal_coverage() -> None:
     """Simulated: about 95 % of the intervals contain the true value."""
     generator = np.random.default_rng(0)
     for p in (0.1, 0.5, 0.9):

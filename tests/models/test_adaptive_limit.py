@@ -1,4 +1,4 @@
-"""How many requests a server is sent at once: by simulated servers in virtual time, and by real ones on loopback."""
+"""The adaptive concurrency limit, with simulated servers in virtual time and real ones on loopback."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from aiohttp import web
 
 import proctor
 from conftest import FailingRun, Serve, right_sum
-from helpers.virtual_time import run_at_once
+from helpers.virtual_time import run_in_virtual_time
 from proctor.core.config import build_config
 from proctor.core.errors import TransientModelError
 from proctor.core.types import Output, Sample
-from proctor.models.adaptive_limit import MOST, START, ServerLimit, limit_of
+from proctor.models.adaptive_limit import MAX_SLOTS, START_SLOTS, ServerLimit, limit_of
 from proctor.models.base import Model, Request, Sampling
-from proctor.models.client import Gateway
+from proctor.models.client import ModelClient
 
 REQUEST = Request("?", Sampling(max_tokens=1), 0, Sample("s", 0, "?"))
 
@@ -50,23 +50,23 @@ class Server(Model):
         await asyncio.sleep(self.random.uniform(0.5, 1.5))
 
 
-def gateway(model: Model, **options: object) -> Gateway:
-    return Gateway(model, build_config({"task": "t", "model": "m"} | options))
+def make_client(model: Model, **options: object) -> ModelClient:
+    return ModelClient(model, build_config({"task": "t", "model": "m"} | options))
 
 
-async def ask(door: Gateway, number: int) -> None:
-    """As a run does it: twice as many samples in hand as there are places."""
+async def ask(client: ModelClient, number: int) -> None:
+    """Send requests as a run does: twice as many samples in flight as there are slots."""
     left = number
     workers: set[asyncio.Task[None]] = set()
 
     async def work() -> None:
         nonlocal left
-        while left > 0 and len(workers) <= 2 * door.places:
+        while left > 0 and len(workers) <= 2 * client.slots:
             left -= 1
-            await door.generate(REQUEST)
+            await client.generate(REQUEST)
 
     while left > 0:
-        while len(workers) < 2 * door.places:
+        while len(workers) < 2 * client.slots:
             workers.add(asyncio.create_task(work()))
         done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED, timeout=0.1)
         workers -= done
@@ -87,28 +87,28 @@ async def ask(door: Gateway, number: int) -> None:
         ),
     ],
 )
-def test_it_finds_what_a_server_takes(at_once: int, retry_after: float | None) -> None:
+def test_limit_converges_to_server_capacity(at_once: int, retry_after: float | None) -> None:
     server = Server(at_once, retry_after)
-    door = gateway(server)
-    run_at_once(ask(door, 100 * at_once + 500))
+    client = make_client(server)
+    run_in_virtual_time(ask(client, 100 * at_once + 500))
     assert server.answered == 100 * at_once + 500
     late = server.crowds[len(server.crowds) // 2 :]
-    assert sum(late) / len(late) >= 0.6 * at_once, "it does not fall far below"
-    assert 0.7 * at_once <= door.places <= 1.2 * at_once + 1
-    assert server.refused <= 0.1 * server.answered + 2 * START, "nor does it run against the wall again and again"
+    assert sum(late) / len(late) >= 0.6 * at_once, "the limit stays near the capacity"
+    assert 0.7 * at_once <= client.slots <= 1.2 * at_once + 1
+    assert server.refused <= 0.1 * server.answered + 2 * START_SLOTS, "and exceeds it rarely"
 
 
-def test_a_server_that_takes_all_is_given_all() -> None:
+def test_limit_grows_to_maximum() -> None:
     server = Server(10_000)
-    door = gateway(server)
-    run_at_once(ask(door, 6_000))
-    assert door.places == MOST
-    assert max(server.crowds) == MOST
-    assert door.provenance() == {"concurrency": {"settled": MOST, "most": MOST, "pushbacks": 0}}
+    client = make_client(server)
+    run_in_virtual_time(ask(client, 6_000))
+    assert client.slots == MAX_SLOTS
+    assert max(server.crowds) == MAX_SLOTS
+    assert client.provenance() == {"concurrency": {"settled": MAX_SLOTS, "most": MAX_SLOTS, "pushbacks": 0}}
 
 
 class Queueing(Server):
-    """Takes all that comes, but works at so many only."""
+    """Accepts all requests, but processes only so many at once."""
 
     def __init__(self, workers: int) -> None:
         super().__init__(10_000)
@@ -119,45 +119,45 @@ class Queueing(Server):
             await super().answer()
 
 
-def test_it_stops_where_more_requests_only_wait_longer() -> None:
+def test_limit_stops_growing_when_requests_queue() -> None:
     server = Queueing(30)
-    door = gateway(server)
-    run_at_once(ask(door, 6_000))
-    assert 30 <= door.places <= 60
+    client = make_client(server)
+    run_in_virtual_time(ask(client, 6_000))
+    assert 30 <= client.slots <= 60
     late = server.crowds[len(server.crowds) // 2 :]
     assert sum(late) / len(late) <= 60
 
 
-def test_a_few_requests_do_not_make_it_grow() -> None:
+def test_limit_does_not_grow_while_idle() -> None:
     server = Server(10_000)
-    door = gateway(server)
+    client = make_client(server)
 
     async def scene() -> None:
         for _ in range(200):
-            await asyncio.gather(*(door.generate(REQUEST) for _ in range(4)))
+            await asyncio.gather(*(client.generate(REQUEST) for _ in range(4)))
 
-    run_at_once(scene())
-    assert door.places == START
+    run_in_virtual_time(scene())
+    assert client.slots == START_SLOTS
 
 
-def test_a_server_that_recovers_gets_more_again() -> None:
+def test_limit_grows_after_server_recovers() -> None:
     server = Server(4)
-    door = gateway(server)
+    client = make_client(server)
 
     async def scene() -> int:
-        await ask(door, 600)
-        low = door.places
+        await ask(client, 600)
+        low = client.slots
         server.at_once = 64
-        await ask(door, 8_000)
+        await ask(client, 8_000)
         return low
 
-    low = run_at_once(scene())
+    low = run_in_virtual_time(scene())
     assert low <= 6
-    assert door.places >= 40
+    assert client.slots >= 40
 
 
 class Hanging(Server):
-    """Answers nothing in time when there are too many."""
+    """Times out when there are too many requests."""
 
     async def generate(self, request: Request) -> Output:
         try:
@@ -167,16 +167,16 @@ class Hanging(Server):
             raise TransientModelError("no answer within 30 s", overloaded=True) from None
 
 
-def test_timeouts_push_back() -> None:
+def test_timeouts_count_as_pushback() -> None:
     server = Hanging(5)
-    door = gateway(server)
-    run_at_once(ask(door, 1_000))
+    client = make_client(server)
+    run_in_virtual_time(ask(client, 1_000))
     assert server.answered == 1_000
-    assert door.places <= 7
+    assert client.slots <= 7
 
 
 class Failing(Server):
-    """Breaks down now and then, however few ask."""
+    """Fails at random, however few requests there are."""
 
     async def generate(self, request: Request) -> Output:
         if self.random.random() < 0.2:
@@ -184,65 +184,65 @@ class Failing(Server):
         return await super().generate(request)
 
 
-def test_other_failures_do_not() -> None:
-    door = gateway(Failing(10_000), retries=50)
-    run_at_once(ask(door, 5_000))
-    assert door.places >= 100
+def test_other_failures_do_not_count_as_pushback() -> None:
+    client = make_client(Failing(10_000), retries=50)
+    run_in_virtual_time(ask(client, 5_000))
+    assert client.slots >= 100
 
 
-def test_all_who_ask_a_server_share_its_limit_and_its_pauses() -> None:
+def test_models_of_one_server_share_limit_and_pauses() -> None:
     first, second, elsewhere = Server(10_000), Server(10_000), Server(10_000)
     elsewhere.server = "elsewhere"
-    doors = [gateway(model, concurrency=6) for model in (first, second, elsewhere)]
+    clients = [make_client(model, concurrency=6) for model in (first, second, elsewhere)]
     asked: list[float] = []
 
     async def scene() -> None:
         first.at_once, first.retry_after = 0, 20.0
 
         async def ask_second() -> None:
-            await doors[1].generate(REQUEST)
+            await clients[1].generate(REQUEST)
             asked.append(asyncio.get_running_loop().time())
 
-        refused = asyncio.create_task(doors[0].generate(REQUEST))
+        refused = asyncio.create_task(clients[0].generate(REQUEST))
         await asyncio.sleep(1)
         first.at_once = 10_000
-        await doors[2].generate(REQUEST)
+        await clients[2].generate(REQUEST)
         assert asyncio.get_running_loop().time() < 5, "another server is not concerned"
         await asyncio.gather(refused, *(ask_second() for _ in range(4)))
-        together = [asyncio.create_task(door.generate(REQUEST)) for door in doors[:2] for _ in range(30)]
+        together = [asyncio.create_task(client.generate(REQUEST)) for client in clients[:2] for _ in range(30)]
         while not all(task.done() for task in together):
             assert first.in_flight + second.in_flight <= 6
             await asyncio.sleep(0.1)
 
-    run_at_once(scene())
+    run_in_virtual_time(scene())
     assert min(asked) >= 20
 
 
-def test_the_next_exam_goes_on_where_the_last_one_ended() -> None:
+def test_next_run_starts_with_last_limit() -> None:
     limits = [limit_of("there", None)]
-    limits[0].places = 40
+    limits[0].slots = 40
     assert limit_of("there", None) is limits[0]
-    assert limit_of("there", None).places == 40
-    assert limit_of("there", 12).places == 12
-    assert limit_of("there", 100).places == 100
-    assert limit_of("elsewhere", 100).places == 100
+    assert limit_of("there", None).slots == 40
+    assert limit_of("there", 12).slots == 12
+    assert limit_of("there", 100).slots == 100
+    assert limit_of("elsewhere", 100).slots == 100
 
 
-def test_pushbacks_are_those_of_the_run() -> None:
+def test_pushbacks_are_counted_per_run() -> None:
     server = Server(3)
-    first = gateway(server)
-    run_at_once(ask(first, 200))
-    second = gateway(server)
+    first = make_client(server)
+    run_in_virtual_time(ask(first, 200))
+    second = make_client(server)
     assert first.provenance()["concurrency"]["pushbacks"] == server.refused > 0
     assert second.provenance()["concurrency"]["pushbacks"] == 0
 
 
-def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:
+def test_cancelled_request_releases_its_slot() -> None:
     async def scene() -> None:
-        places = ServerLimit("there", 2, 2)
+        limit = ServerLimit("there", 2, 2)
 
         async def hold(release: asyncio.Event) -> None:
-            async with places.place():
+            async with limit.slot():
                 await release.wait()
 
         for round_number in range(50):
@@ -250,19 +250,19 @@ def test_a_place_is_not_lost_with_a_request_that_is_called_off() -> None:
             tasks = [asyncio.create_task(hold(release)) for _ in range(8)]
             await asyncio.sleep(0)
             if round_number % 2:
-                release.set()  # some are given a place in the very moment in which they are called off
+                release.set()  # some get a slot at the moment they are cancelled
                 await asyncio.sleep(0)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        async with asyncio.timeout(5), places.place(), places.place():
+        async with asyncio.timeout(5), limit.slot(), limit.slot():
             pass
 
-    run_at_once(scene())
+    run_in_virtual_time(scene())
 
 
-def test_one_limit_for_event_loops_in_several_threads() -> None:
-    places = ServerLimit("there", 3, 3)
+def test_event_loops_of_several_threads_share_a_limit() -> None:
+    limit = ServerLimit("there", 3, 3)
     inside, most, lock = 0, 0, threading.Lock()
 
     async def ask_in_turn() -> None:
@@ -270,7 +270,7 @@ def test_one_limit_for_event_loops_in_several_threads() -> None:
 
         async def one() -> None:
             nonlocal inside, most
-            async with places.place():
+            async with limit.slot():
                 with lock:
                     inside += 1
                     most = max(most, inside)
@@ -298,9 +298,9 @@ def refusal(status: int, **headers: str) -> web.Response:
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long they are is tested in virtual time."""
-    monkeypatch.setattr("proctor.models.client.FIRST_WAIT", 0.01)
-    monkeypatch.setattr("proctor.models.client.LONGEST_WAIT", 0.1)
-    monkeypatch.setattr("proctor.models.adaptive_limit.SHORTEST_QUIET", 0.01)
+    monkeypatch.setattr("proctor.models.client.FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr("proctor.models.client.MAX_BACKOFF", 0.1)
+    monkeypatch.setattr("proctor.models.adaptive_limit.MIN_PAUSE", 0.01)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("short_waits")
-def test_nothing_is_lost_or_doubled_at_a_server_that_refuses(
+def test_rejected_requests_are_neither_lost_nor_doubled(
     adding: str, serve: Serve, status: int, headers: dict[str, str]
 ) -> None:
     async def reply(body: dict[str, Any], number: int) -> Any:
@@ -333,12 +333,12 @@ def test_nothing_is_lost_or_doubled_at_a_server_that_refuses(
     assert set(answered.values()) == {1}
     found = report.run.provenance["concurrency"]
     assert found["pushbacks"] == len(server.requests) - 120 > 0
-    assert found["settled"] < START
-    assert f"concurrency    {found['settled']} of at most {MOST}, pushed back" in str(report)
+    assert found["settled"] < START_SLOTS
+    assert f"concurrency    {found['settled']} of at most {MAX_SLOTS}, pushed back" in str(report)
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_every_fault_ends_as_an_answer(adding: str, serve: Serve) -> None:
+def test_every_fault_is_retried_until_answered(adding: str, serve: Serve) -> None:
     """Five faults in turn."""
 
     def reply(body: dict[str, Any], number: int) -> Any:
@@ -368,9 +368,7 @@ def test_every_fault_ends_as_an_answer(adding: str, serve: Serve) -> None:
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_a_question_that_is_never_answered_ends_as_an_error_record(
-    adding: str, serve: Serve, failing_run: FailingRun
-) -> None:
+def test_timeout_becomes_error_record(adding: str, serve: Serve, failing_run: FailingRun) -> None:
     async def reply(body: dict[str, Any], number: int) -> str:
         await server.gate.wait()
         return right_sum(body, number)
@@ -382,11 +380,11 @@ def test_a_question_that_is_never_answered_ends_as_an_error_record(
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_half_a_response_is_asked_for_again(adding: str) -> None:
+def test_truncated_response_is_retried(adding: str) -> None:
     """A server that promises more bytes than it sends."""
     asked = 0
 
-    async def scene(ready: threading.Event, place: list[int], stop: threading.Event) -> None:
+    async def scene(ready: threading.Event, port: list[int], stop: threading.Event) -> None:
         async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             nonlocal asked
             head = await reader.readuntil(b"\r\n\r\n")
@@ -402,18 +400,18 @@ def test_half_a_response_is_asked_for_again(adding: str) -> None:
             writer.close()
 
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
-        place.append(server.sockets[0].getsockname()[1])
+        port.append(server.sockets[0].getsockname()[1])
         ready.set()
         await asyncio.to_thread(stop.wait)
         server.close()
 
     ready, stop = threading.Event(), threading.Event()
-    place: list[int] = []
-    thread = threading.Thread(target=lambda: asyncio.run(scene(ready, place, stop)))
+    port: list[int] = []
+    thread = threading.Thread(target=lambda: asyncio.run(scene(ready, port, stop)))
     thread.start()
     assert ready.wait(30)
     try:
-        report = proctor.evaluate(adding, "openai/m", base_url=f"http://127.0.0.1:{place[0]}/v1", limit=1)
+        report = proctor.evaluate(adding, "openai/m", base_url=f"http://127.0.0.1:{port[0]}/v1", limit=1)
     finally:
         stop.set()
         thread.join()

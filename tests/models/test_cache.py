@@ -35,7 +35,7 @@ def sampling(**changes: Any) -> Request:
     return replaced(sampling=msgspec.structs.replace(REQUEST.sampling, **changes))
 
 
-def test_the_same_request_gets_the_same_answer(cache: ResponseCache) -> None:
+def test_cache_answers_equal_request(cache: ResponseCache) -> None:
     cache.put(IDENTITY, REQUEST, OUTPUT)
     remembered = cache.get(IDENTITY, REQUEST)
     assert remembered is not None
@@ -48,13 +48,13 @@ def test_the_same_request_gets_the_same_answer(cache: ResponseCache) -> None:
 
 
 @pytest.mark.parametrize("field", IDENTITY)
-def test_another_model_server_or_endpoint_is_another_question(cache: ResponseCache, field: str) -> None:
+def test_cache_misses_other_model_server_or_endpoint(cache: ResponseCache, field: str) -> None:
     cache.put(IDENTITY, REQUEST, OUTPUT)
     assert cache.get(IDENTITY | {field: "other"}, REQUEST) is None
     assert cache.get(IDENTITY | {"sha256": "new"}, REQUEST) is None
 
 
-def test_every_sampling_setting_counts(cache: ResponseCache) -> None:
+def test_cache_key_contains_every_sampling_setting(cache: ResponseCache) -> None:
     cache.put(IDENTITY, REQUEST, OUTPUT)
     others = {"max_tokens": 6, "temperature": 0.6, "top_p": 0.9, "top_k": 4, "max_length": 9, "stop": ("x",), "seed": 2}
     assert set(others) == {field.name for field in msgspec.structs.fields(Sampling)}, "a new setting needs a case here"
@@ -71,12 +71,12 @@ def test_every_sampling_setting_counts(cache: ResponseCache) -> None:
         replaced(schema={"type": "object"}),
     ],
 )
-def test_prompt_number_and_schema_count(cache: ResponseCache, request_: Request) -> None:
+def test_cache_key_contains_prompt_number_and_schema(cache: ResponseCache, request_: Request) -> None:
     cache.put(IDENTITY, REQUEST, OUTPUT)
     assert cache.get(IDENTITY, request_) is None
 
 
-def test_a_colliding_key_does_not_answer(cache: ResponseCache, tmp_path: Path) -> None:
+def test_cache_ignores_colliding_key(cache: ResponseCache, tmp_path: Path) -> None:
     """Even if two questions had one hash, the stored question is compared in full."""
     cache.put(IDENTITY, REQUEST, OUTPUT)
     db = sqlite3.connect(tmp_path / "responses.db")
@@ -86,7 +86,7 @@ def test_a_colliding_key_does_not_answer(cache: ResponseCache, tmp_path: Path) -
     assert cache.get(IDENTITY, REQUEST) is None
 
 
-def test_an_unusable_cache_says_what_to_do(tmp_path: Path) -> None:
+def test_unusable_cache_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Run without --cache"):
         ResponseCache(tmp_path / "file" / "responses.db")
@@ -95,9 +95,7 @@ def test_an_unusable_cache_says_what_to_do(tmp_path: Path) -> None:
         ResponseCache(tmp_path / "other.db")
 
 
-def test_a_failing_cache_costs_no_answer(
-    cache: ResponseCache, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failing_cache_loses_no_answer(cache: ResponseCache, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     db = sqlite3.connect(tmp_path / "responses.db")
     db.execute("DROP TABLE responses")
     db.close()

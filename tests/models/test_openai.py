@@ -25,8 +25,8 @@ KEY = "sk-very-secret-key"
 @pytest.fixture(autouse=True)
 def _no_waits_between_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long they are is tested in test_gateway.py, in virtual time."""
-    monkeypatch.setattr("proctor.models.client.FIRST_WAIT", 0.001)
-    monkeypatch.setattr("proctor.models.adaptive_limit.SHORTEST_QUIET", 0.001)
+    monkeypatch.setattr("proctor.models.client.FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr("proctor.models.adaptive_limit.MIN_PAUSE", 0.001)
 
 
 def error(status: int, message: str = "no", **headers: str) -> web.Response:
@@ -45,7 +45,7 @@ def test_both_endpoints(adding: str, serve: Serve, api: str) -> None:
     assert ("messages" in server.requests[0]) == (api == "chat")
 
 
-def test_sampling_settings_are_sent(adding: str, serve: Serve) -> None:
+def test_request_contains_sampling_settings(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     options: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "max_tokens": 7, "stop": ["\n"]}
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, **options)
@@ -55,16 +55,14 @@ def test_sampling_settings_are_sent(adding: str, serve: Serve) -> None:
     assert 0 <= body["seed"] < 2**31
 
 
-def test_no_limit_on_the_likeliest_tokens_is_none(adding: str, serve: Serve) -> None:
+def test_zero_top_k_is_not_sent(adding: str, serve: Serve) -> None:
     """Servers refuse 0, or take it for something else."""
     server = serve(right_sum)
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, top_k=0)
     assert "top_k" not in server.requests[0]
 
 
-def test_openai_itself_is_sent_no_more_stop_strings_than_it_takes(
-    adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_openai_gets_at_most_four_stop_strings(adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """It refuses five. The answer ends at each of them all the same."""
     server = serve(lambda body, number: "06, no 7")
     stop = ["1", "3", "5", "7", "6"]
@@ -77,13 +75,13 @@ def test_openai_itself_is_sent_no_more_stop_strings_than_it_takes(
         assert record.outputs[0].text == "0"
 
 
-def test_few_shot_turns_are_messages(serve: Serve) -> None:
+def test_few_shot_examples_are_chat_messages(serve: Serve) -> None:
     server = serve(lambda body, number: "Yes")
     proctor.evaluate("shapes/existence", "openai/m", base_url=server.url, limit=1, few_shot=2)
     assert [m["role"] for m in server.requests[0]["messages"]] == ["user", "assistant", "user", "assistant", "user"]
 
 
-def test_cost_when_a_price_is_given(adding: str, serve: Serve) -> None:
+def test_cost_follows_from_prices(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, price_input=1.5, price_output=6)
     assert report.run.usage.cost == pytest.approx((100 * 1.5 + 20 * 6) / 1e6)
@@ -91,7 +89,7 @@ def test_cost_when_a_price_is_given(adding: str, serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
-def test_transient_errors_are_tried_again(adding: str, serve: Serve, status: int) -> None:
+def test_transient_errors_are_retried(adding: str, serve: Serve, status: int) -> None:
     server = serve(lambda body, number: error(status) if number == 0 else right_sum(body, number))
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
     (record,) = report.records()
@@ -115,7 +113,7 @@ def test_retry_after_is_honoured(adding: str, serve: Serve, form: str, monkeypat
             return error(429, "slow down", **{"Retry-After": "1.5" if form == "seconds" else date})
         return right_sum(body, number)
 
-    monkeypatch.setattr(ServerLimit, "keep_quiet", note)
+    monkeypatch.setattr(ServerLimit, "pause", note)
     server = serve(reply)
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=6, concurrency=1)
     assert (report.run.n, len(server.requests)) == (6, 7)
@@ -127,7 +125,7 @@ def test_retry_after_is_honoured(adding: str, serve: Serve, form: str, monkeypat
 
 
 @pytest.mark.parametrize("wait", ["soon", "Mon, 01 Jan 99999999999 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 +2400"])
-def test_a_wait_that_nobody_understands_is_an_ordinary_try(adding: str, serve: Serve, wait: str) -> None:
+def test_invalid_retry_after_falls_back_to_backoff(adding: str, serve: Serve, wait: str) -> None:
     server = serve(
         lambda body, number: right_sum(body, number) if number else error(429, "slow down", **{"Retry-After": wait})
     )
@@ -135,7 +133,7 @@ def test_a_wait_that_nobody_understands_is_an_ordinary_try(adding: str, serve: S
     assert (run.n, run.errors) == (2, 0)
 
 
-def test_the_retries_end_and_the_sample_is_an_error_not_a_wrong_answer(adding: str, serve: Serve) -> None:
+def test_exhausted_retries_are_an_error_not_a_wrong_answer(adding: str, serve: Serve) -> None:
     server = serve(lambda body, number: error(503, "overloaded") if "3+3" in str(body) else right_sum(body, number))
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, retries=1)
     failed = [record for record in report.records() if record.error]
@@ -146,7 +144,7 @@ def test_the_retries_end_and_the_sample_is_an_error_not_a_wrong_answer(adding: s
     assert (report.run.n, report.run.errors) == (9, 1)
 
 
-def test_permanent_errors_are_not_tried_again(adding: str, serve: Serve, failing_run: FailingRun) -> None:
+def test_permanent_errors_are_not_retried(adding: str, serve: Serve, failing_run: FailingRun) -> None:
     server = serve(lambda body, number: error(400, "prompt too long"))
     said, records = failing_run(adding, "openai/m", base_url=server.url, limit=3)
     assert len(server.requests) == 3
@@ -154,7 +152,7 @@ def test_permanent_errors_are_not_tried_again(adding: str, serve: Serve, failing
     assert "the last: ModelError: HTTP 400: prompt too long" in said
 
 
-def test_a_slow_server_times_out(adding: str, serve: Serve) -> None:
+def test_slow_server_times_out(adding: str, serve: Serve) -> None:
     async def slow(body: dict[str, Any], number: int) -> Any:
         if number == 0:
             await server.gate.wait()
@@ -166,7 +164,7 @@ def test_a_slow_server_times_out(adding: str, serve: Serve) -> None:
     assert record.outputs[0].attempts >= 2
 
 
-def test_a_connection_cut_in_the_middle(adding: str, serve: Serve) -> None:
+def test_broken_connection_is_retried(adding: str, serve: Serve) -> None:
     async def cut(body: dict[str, Any], number: int) -> Any:
         if number == 0:
             raise ConnectionResetError
@@ -177,7 +175,9 @@ def test_a_connection_cut_in_the_middle(adding: str, serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("reply", [web.Response, lambda: web.json_response({"choices": []})])
-def test_a_reply_that_is_no_completion(adding: str, serve: Serve, reply: Callable[[], web.Response]) -> None:
+def test_reply_that_is_not_a_completion_is_retried(
+    adding: str, serve: Serve, reply: Callable[[], web.Response]
+) -> None:
     server = serve(lambda body, number: reply() if number == 0 else right_sum(body, number))
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
     assert report.run.n == 1
@@ -200,14 +200,14 @@ def reply_with(**parts: Any) -> web.Response:
         {"usage": {"prompt_tokens": "many"}},
     ],
 )
-def test_odd_replies_are_asked_for_again_and_never_scored(adding: str, serve: Serve, odd: dict[str, Any]) -> None:
+def test_malformed_replies_are_retried_and_never_scored(adding: str, serve: Serve, odd: dict[str, Any]) -> None:
     server = serve(lambda body, number: reply_with(**odd) if number == 0 else right_sum(body, number))
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
     assert report.metrics["accuracy"].value == 1
     assert len(server.requests) == 2
 
 
-def test_a_filtered_answer_is_neither_right_nor_wrong(
+def test_filtered_answer_is_an_error(
     adding: str, serve: Serve, failing_run: FailingRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -229,33 +229,33 @@ def test_a_filtered_answer_is_neither_right_nor_wrong(
         ({"content": [{"type": "text", "text": "4"}, {"text": "2"}]}, "42"),
     ],
 )
-def test_contents_of_all_kinds(adding: str, serve: Serve, message: dict[str, object], text: str) -> None:
+def test_content_may_be_text_or_parts(adding: str, serve: Serve, message: dict[str, object], text: str) -> None:
     server = serve(lambda body, number: reply_with(choice={"message": message}, usage={"prompt_tokens": 3.0}))
     (record,) = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1).records()
     assert record.outputs[0].text == text
 
 
-def test_a_redirect_is_refused_because_it_would_drop_the_prompt(adding: str, serve: Serve) -> None:
+def test_redirect_is_refused(adding: str, serve: Serve) -> None:
     server = serve(lambda body, number: web.Response(status=302, headers={"Location": "http://elsewhere/v1"}))
     with pytest.raises(RequestRefusedError, match="redirected to http://elsewhere/v1"):
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_refusal_after_answers_concerns_the_one_request(adding: str, serve: Serve, status: int) -> None:
+def test_refusal_after_an_answer_fails_only_its_sample(adding: str, serve: Serve, status: int) -> None:
     server = serve(lambda body, number: error(status, "not this one") if number == 5 else right_sum(body, number))
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, concurrency=1)
     assert (report.run.n, report.run.errors) == (9, 1)
 
 
-def test_a_key_from_a_file_with_its_line_end(adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_api_key_is_stripped(adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\r\n")
     server = serve(right_sum)
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
-def test_a_null_content_is_an_empty_answer(adding: str, serve: Serve) -> None:
+def test_null_content_is_empty_text(adding: str, serve: Serve) -> None:
     """Some servers send null when a model says nothing."""
     choice = {"message": {"content": None}, "finish_reason": "length"}
     server = serve(lambda body, number: web.json_response({"choices": [choice]}))
@@ -263,8 +263,8 @@ def test_a_null_content_is_an_empty_answer(adding: str, serve: Serve) -> None:
     assert (record.outputs[0].text, record.outputs[0].finish) == ("", "length")
 
 
-@pytest.mark.parametrize(("status", "said"), [(401, "refused the API key"), (403, "refused"), (404, "knows no model")])
-def test_what_will_never_work_stops_the_run_at_once(
+@pytest.mark.parametrize(("status", "said"), [(401, "refused the API key"), (403, "refused"), (404, "has no model")])
+def test_permanent_refusal_stops_run_at_start(
     adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, status: int, said: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -275,7 +275,7 @@ def test_what_will_never_work_stops_the_run_at_once(
     assert KEY not in str(caught.value)
 
 
-def test_the_key_is_sent_but_never_stored(
+def test_api_key_is_sent_but_never_stored(
     adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing_run: FailingRun
 ) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
@@ -292,12 +292,12 @@ def test_the_key_is_sent_but_never_stored(
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []
 
 
-def test_no_key() -> None:
+def test_missing_api_key_is_explained() -> None:
     with pytest.raises(UsageError, match="No API key: set the environment variable OPENAI_API_KEY"):
         proctor.evaluate("shapes/existence", "openai/gpt-5")
 
 
-def test_an_unreachable_server(adding: str) -> None:
+def test_unreachable_server_is_explained(adding: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
@@ -306,7 +306,7 @@ def test_an_unreachable_server(adding: str) -> None:
     assert open_store().runs() == []
 
 
-def test_cached_responses_are_marked_and_free(
+def test_cached_responses_are_marked_and_cost_nothing(
     adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -323,9 +323,7 @@ def test_cached_responses_are_marked_and_free(
     assert again.metrics == first.metrics
 
 
-def test_nothing_is_cached_unless_asked(
-    adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_cache_is_off_by_default(adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(right_sum)
     for _ in range(2):
@@ -334,7 +332,7 @@ def test_nothing_is_cached_unless_asked(
     assert not (tmp_path / "cache").exists()
 
 
-def test_errors_are_never_cached(
+def test_errors_are_not_cached(
     adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing_run: FailingRun
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

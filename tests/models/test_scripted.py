@@ -28,7 +28,7 @@ def test_random_needs_choices(adding: str, failing_run: FailingRun) -> None:
     assert [record.outcome for record in records] == ["error"] * 3
 
 
-def test_majority_gets_the_share_of_the_commonest_answer(task_file: TaskFile) -> None:
+def test_majority_scores_share_of_most_common_target(task_file: TaskFile) -> None:
     path = task_file(
         """
         from adding import *
@@ -71,7 +71,7 @@ def test_replay_without_an_output_is_an_error_not_a_wrong_answer(adding: str) ->
         ("scripted/", "Unknown model"),
     ],
 )
-def test_bad_names(adding: str, name: str, said: str) -> None:
+def test_bad_scripted_names_are_refused(adding: str, name: str, said: str) -> None:
     with open("bad.jsonl", "w") as file:
         file.write('{"no": "record"}\n')
     with pytest.raises(UsageError, match=said):

@@ -1,4 +1,4 @@
-"""Continuous batching, with tiny models on a processor: the same code as on a GPU, but for its kernels and graphs."""
+"""Continuous batching with tiny models on a CPU: the code of a GPU without its kernels and graphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from helpers.model_session import answered
+from helpers.model_session import decode_all
 from helpers.tiny_models import TEXT, make_model, make_tokenizer
 from proctor.core.config import build_config
 from proctor.core.errors import ModelError, UsageError
@@ -24,16 +24,16 @@ from proctor.models.base import Request, Sampling
 from proctor.models.inference.completion import STRIDE, Completion
 from proctor.models.inference.job import Job
 from proctor.models.inference.prompt import TokenizedPrompt
-from proctor.models.inference.tokenization import Reader
+from proctor.models.inference.tokenization import PromptEncoder
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
 torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
 
 from proctor.models.inference import attention, sampler, stepper  # noqa: E402
-from proctor.models.inference.attention import DecodeStep, UnfitError  # noqa: E402
+from proctor.models.inference.attention import DecodeStep, UnsupportedModelError  # noqa: E402
 from proctor.models.inference.decoder import CausalDecoder  # noqa: E402
-from proctor.models.inference.engine import Engine, EngineThread  # noqa: E402
+from proctor.models.inference.engine import BatchEngine, EngineThread  # noqa: E402
 from proctor.models.inference.pages import PAGE, Layer, Pages  # noqa: E402
 from proctor.models.inference.slots import SlotEngine  # noqa: E402
 from proctor.models.inference.stepper import Stepper  # noqa: E402
@@ -65,12 +65,12 @@ def request(prompt: Prompt, **sampling: Any) -> Request:
 
 
 def in_slots(model: Any, tokenizer: Any, count: int, chat: bool = False) -> SlotEngine:
-    return SlotEngine("hf/tiny", Stepper(model, count), Reader(model, tokenizer, chat, causal=True).begin, count)
+    return SlotEngine("hf/tiny", Stepper(model, count), PromptEncoder(model, tokenizer, chat, causal=True).start, count)
 
 
-def plainly(model: Any, tokenizer: Any, chat: bool = False) -> Engine:
-    reader = Reader(model, tokenizer, chat, causal=True)
-    return Engine("hf/tiny", CausalDecoder(model), reader.begin, 4)
+def plainly(model: Any, tokenizer: Any, chat: bool = False) -> BatchEngine:
+    encoder = PromptEncoder(model, tokenizer, chat, causal=True)
+    return BatchEngine("hf/tiny", CausalDecoder(model), encoder.start, 4)
 
 
 def all_of(completion: Completion) -> tuple[list[int], str, str]:
@@ -78,7 +78,7 @@ def all_of(completion: Completion) -> tuple[list[int], str, str]:
 
 
 class Spy:
-    """Notes the shape of everything that a model reads."""
+    """Records the shapes of a model's inputs."""
 
     def __init__(self, model: Any) -> None:
         self.shapes: list[tuple[int, int]] = []
@@ -94,10 +94,10 @@ class Spy:
 
 
 @pytest.mark.parametrize("kind", ["Llama", *map(slow, ["Gemma3Text", *OTHERS_THAT_FIT])])
-def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str) -> None:
+def test_greedy_tokens_equal_generate(tokenizer: Any, kind: str) -> None:
     """Prompts of very different lengths, and completions that go beyond a page and beyond what is looked back at."""
     requests = [request(prompt, max_tokens=10 + 12 * i) for i, prompt in enumerate(PROMPTS)]
-    ours = answered(in_slots(make_model(kind), tokenizer, 4), requests)
+    ours = decode_all(in_slots(make_model(kind), tokenizer, 4), requests)
     model = make_model(kind)
     for each, completion in zip(requests, ours, strict=True):
         tokens = tokenizer(each.prompt, return_tensors="pt")
@@ -108,7 +108,7 @@ def test_greedy_tokens_are_those_of_the_library_itself(tokenizer: Any, kind: str
 
 
 @pytest.mark.parametrize("kind", ["Llama", *map(slow, ["GPT2", "Gemma3Text", "Qwen3"])])
-def test_the_number_of_slots_changes_nothing(tokenizer: Any, kind: str) -> None:
+def test_completions_do_not_depend_on_number_of_slots(tokenizer: Any, kind: str) -> None:
     """Nor does the way: one by one, a few, all at once, and the batch that is put together for every token.
 
     With 64 bits: what is rounded otherwise in another batch is then too little for any draw to tell.
@@ -117,23 +117,25 @@ def test_the_number_of_slots_changes_nothing(tokenizer: Any, kind: str) -> None:
     requests = [
         request(PROMPTS[i % 6], seed=2**63 + i // 2, max_tokens=3 + 11 * i % 40, **settings[i % 4]) for i in range(14)
     ]
-    plain = [c.tokens for c in answered(plainly(make_model(kind).double(), tokenizer), requests)]
+    plain = [c.tokens for c in decode_all(plainly(make_model(kind).double(), tokenizer), requests)]
     for count in (1, 5, 20):
-        assert [c.tokens for c in answered(in_slots(make_model(kind).double(), tokenizer, count), requests)] == plain
+        assert [c.tokens for c in decode_all(in_slots(make_model(kind).double(), tokenizer, count), requests)] == plain
     assert len({tuple(tokens) for tokens in plain}) > 10
 
 
 @pytest.mark.parametrize("seed", [0, slow(1)])
-def test_stop_strings_across_the_borders_of_tokens(tokenizer: Any, seed: int) -> None:
+def test_stop_strings_may_span_tokens(tokenizer: Any, seed: int) -> None:
     """Wherever one begins in a text, it ends there, after as many tokens as when each is looked at by itself."""
     free = request(PROMPTS[seed], seed=seed, max_tokens=40, **SAMPLED)
-    (whole,) = answered(plainly(make_model("Llama"), tokenizer), [free])
+    (whole,) = decode_all(plainly(make_model("Llama"), tokenizer), [free])
     stops = [whole.text[i : i + 1 + i % 4] for i in range(0, len(whole.text), 3)]
     requests = [
         request(PROMPTS[seed], seed=seed, max_tokens=40, stop=(stop, "never said"), **SAMPLED) for stop in stops if stop
     ]
-    ours = answered(in_slots(make_model("Llama"), tokenizer, 7), requests)
-    assert [all_of(c) for c in ours] == [all_of(c) for c in answered(plainly(make_model("Llama"), tokenizer), requests)]
+    ours = decode_all(in_slots(make_model("Llama"), tokenizer, 7), requests)
+    assert [all_of(c) for c in ours] == [
+        all_of(c) for c in decode_all(plainly(make_model("Llama"), tokenizer), requests)
+    ]
     for completion, stop in zip(ours, stops, strict=False):
         assert completion.text == whole.text[: whole.text.index(stop)]
         assert completion.finish == "stop"
@@ -147,19 +149,19 @@ def test_stop_strings_across_the_borders_of_tokens(tokenizer: Any, seed: int) ->
     ],
     ids=["fim", "chat"],
 )
-def test_prompts_with_special_tokens(tokenizer: Any, chat: bool, prompts: list[Prompt]) -> None:
+def test_prompts_with_special_tokens_match_plain_decoding(tokenizer: Any, chat: bool, prompts: list[Prompt]) -> None:
     requests = [request(prompt, seed=i, stop=("<|im_end|>",), **SAMPLED) for prompt in prompts for i in range(3)]
-    ours = answered(in_slots(make_model("Llama"), tokenizer, 4, chat), requests)
+    ours = decode_all(in_slots(make_model("Llama"), tokenizer, 4, chat), requests)
     assert [all_of(c) for c in ours] == [
-        all_of(c) for c in answered(plainly(make_model("Llama"), tokenizer, chat), requests)
+        all_of(c) for c in decode_all(plainly(make_model("Llama"), tokenizer, chat), requests)
     ]
 
 
-def test_every_end_that_a_model_has_is_one(tokenizer: Any) -> None:
-    (free,) = answered(plainly(make_model("Llama"), tokenizer), [request("dog")])
+def test_every_eos_token_ends_completion(tokenizer: Any) -> None:
+    (free,) = decode_all(plainly(make_model("Llama"), tokenizer), [request("dog")])
     model = make_model("Llama")
     model.generation_config.eos_token_id = [0, free.tokens[9]]
-    (ended,) = answered(in_slots(model, tokenizer, 2), [request("dog")])
+    (ended,) = decode_all(in_slots(model, tokenizer, 2), [request("dog")])
     assert ended.tokens == free.tokens[: free.tokens.index(free.tokens[9]) + 1]
     assert ended.finish == "stop"
 
@@ -170,9 +172,7 @@ def test_every_end_that_a_model_has_is_one(tokenizer: Any) -> None:
     room=strategies.integers(1, 3 * STRIDE),
 )
 @hypothesis.example("the dog🙂", ["🙂"], 20)
-def test_tokens_that_are_looked_at_together_make_the_same_text(
-    tokenizer: Any, text: str, stop: list[str], room: int
-) -> None:
+def test_deferred_tokens_give_same_text(tokenizer: Any, text: str, stop: list[str], room: int) -> None:
     settings = Sampling(room, stop=tuple(stop))
     one_by_one, together = (
         Completion(TokenizedPrompt((1,)), settings, room, frozenset({0}), tokenizer, [1]) for _ in range(2)
@@ -181,27 +181,27 @@ def test_tokens_that_are_looked_at_together_make_the_same_text(
         if not one_by_one.finish:
             one_by_one.add(token)
         if not together.finish:
-            together.take(token)
+            together.add_deferred(token)
     assert all_of(one_by_one) == all_of(together)
 
 
 # Drawing
 
 
-@hypothesis.given(seed=strategies.integers(0, 2**64 - 1), place=strategies.integers(0, 10**6))
-def test_draws_on_a_device_are_those_of_the_completion(tokenizer: Any, seed: int, place: int) -> None:
+@hypothesis.given(seed=strategies.integers(0, 2**64 - 1), position=strategies.integers(0, 10**6))
+def test_device_draws_equal_completion_draws(tokenizer: Any, seed: int, position: int) -> None:
     completion = Completion(TokenizedPrompt((1,)), Sampling(1, seed=seed), 1, frozenset(), tokenizer, [])
-    completion.tokens = [0] * place if place < 100 else range(place)  # type: ignore[assignment]
+    completion.tokens = [0] * position if position < 100 else range(position)  # type: ignore[assignment]
     key = mix(seed)
     keys = torch.tensor([key - 2**64 if key >= 2**63 else key])
-    assert sampler.draw_numbers(keys, torch.tensor([place])).tolist() == [completion.draw()]
+    assert sampler.draw_uniform(keys, torch.tensor([position])).tolist() == [completion.draw()]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("heads", "kv_heads", "width"), [(8, 2, 64), (4, 4, 80), (6, 1, 128)])
 @pytest.mark.parametrize("window", [None, 20])
-def test_the_kernel_of_attention(
+def test_attention_kernel_equals_torch(
     dtype: str, heads: int, kv_heads: int, width: int, window: int | None, monkeypatch: Any
 ) -> None:
     device = torch.device("cuda")
@@ -230,7 +230,7 @@ def test_the_kernel_of_attention(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_the_kernel_that_picks() -> None:
+def test_sampling_kernel_equals_torch() -> None:
     torch.manual_seed(0)
     logits = 3 * torch.randn(8, 49_152, device="cuda")
     temperature = torch.tensor([0, 1.0, 0.7, 1.3, 0.2, 1.0, 1e-40, 2.0], dtype=torch.float64, device="cuda")
@@ -245,26 +245,26 @@ def test_the_kernel_that_picks() -> None:
 # What it costs
 
 
-def test_a_prompt_is_read_once_for_all_its_completions(tokenizer: Any) -> None:
+def test_prompt_is_prefilled_once_for_all_completions(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 3)
     spy = Spy(model)
-    completions = answered(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(10)])
-    assert [shape for shape in spy.shapes if shape[1] > 1] == [(1, len(completions[0].prompt) - 1)]
+    completions = decode_all(engine, [request(PROMPTS[2], seed=i, max_tokens=2 + i, **SAMPLED) for i in range(10)])
+    assert [shape for shape in spy.shapes if shape[1] > 1] == [(1, len(completions[0].prompt_tokens) - 1)]
     assert len({completion.text for completion in completions}) == 10
 
 
-def test_prompts_that_wait_are_read_together_in_one_row(tokenizer: Any) -> None:
+def test_waiting_prompts_are_prefilled_in_one_row(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 2)
     spy = Spy(model)
-    completions = answered(engine, [request(prompt, max_tokens=4) for prompt in PROMPTS])
-    assert len(completions[-1].prompt) > PAGE + 1
-    assert spy.shapes[0] == (1, sum(len(completion.prompt) - 1 for completion in completions))
+    completions = decode_all(engine, [request(prompt, max_tokens=4) for prompt in PROMPTS])
+    assert len(completions[-1].prompt_tokens) > PAGE + 1
+    assert spy.shapes[0] == (1, sum(len(completion.prompt_tokens) - 1 for completion in completions))
     assert {width for _, width in spy.shapes[1:]} == {1}
 
 
-def test_slots_are_filled_again_and_nobody_is_carried_on(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slots_are_refilled_without_wasted_steps(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
     launch = Stepper.launch
 
@@ -274,7 +274,7 @@ def test_slots_are_filled_again_and_nobody_is_carried_on(tokenizer: Any, monkeyp
 
     monkeypatch.setattr(Stepper, "launch", noting)
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=3 + 5 * i % 17) for i in range(20)]
-    completions = answered(in_slots(make_model("Llama"), tokenizer, 4), requests)
+    completions = decode_all(in_slots(make_model("Llama"), tokenizer, 4), requests)
     # Who ends by the limit costs as many steps as there are tokens. Here nobody ended before it.
     assert {completion.finish for completion in completions} == {"length"}
     assert sum(rows) == sum(len(completion.tokens) for completion in completions)
@@ -282,7 +282,7 @@ def test_slots_are_filled_again_and_nobody_is_carried_on(tokenizer: Any, monkeyp
     assert sorted(rows)[len(rows) // 4] == 4, "most of the time the slots are full"
 
 
-def test_who_has_stopped_costs_only_until_that_is_seen(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_completion_costs_few_extra_steps(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = 0
     launch = Stepper.launch
 
@@ -292,24 +292,24 @@ def test_who_has_stopped_costs_only_until_that_is_seen(tokenizer: Any, monkeypat
         return launch(*given)
 
     monkeypatch.setattr(Stepper, "launch", counting)
-    (free,) = answered(plainly(make_model("Llama"), tokenizer), [request("dog", max_tokens=200)])
-    (stopped,) = answered(
+    (free,) = decode_all(plainly(make_model("Llama"), tokenizer), [request("dog", max_tokens=200)])
+    (stopped,) = decode_all(
         in_slots(make_model("Llama"), tokenizer, 2), [request("dog", max_tokens=200, stop=(free.text[20:24],))]
     )
     assert steps <= len(stopped.tokens) + 2 * STRIDE < 100
 
 
-def test_pages_come_back(tokenizer: Any) -> None:
+def test_pages_are_released(tokenizer: Any) -> None:
     engine = in_slots(make_model("Llama"), tokenizer, 4)
     pages = engine._pages
-    answered(engine, [request(prompt, seed=i, **SAMPLED) for prompt in PROMPTS for i in range(4)])
+    decode_all(engine, [request(prompt, seed=i, **SAMPLED) for prompt in PROMPTS for i in range(4)])
     assert pages.free == pages.count - 1, "all but the one for what is nobody's"
 
 
-def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_tensors_are_on_model_device(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in for a GPU: whatever is made without saying where has no numbers in it, and cannot be used."""
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=3 + 9 * i, **[SAMPLED, {}][i % 2]) for i in range(8)]
-    expected = [completion.tokens for completion in answered(in_slots(make_model("Llama"), tokenizer, 3), requests)]
+    expected = [completion.tokens for completion in decode_all(in_slots(make_model("Llama"), tokenizer, 3), requests)]
     work = EngineThread._work
 
     def work_elsewhere(engine: EngineThread) -> None:
@@ -320,8 +320,8 @@ def test_every_tensor_is_made_where_the_model_is(tokenizer: Any, monkeypatch: py
     model = make_model("Llama")
     with torch.device("meta"):
         elsewhere = Stepper(model, 3)
-    engine = SlotEngine("hf/tiny", elsewhere, Reader(model, tokenizer, False, True).begin, 3)
-    assert [completion.tokens for completion in answered(engine, requests)] == expected
+    engine = SlotEngine("hf/tiny", elsewhere, PromptEncoder(model, tokenizer, False, True).start, 3)
+    assert [completion.tokens for completion in decode_all(engine, requests)] == expected
 
 
 # Memory
@@ -333,27 +333,27 @@ def run_out() -> None:
 
 def scarce(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Memory for so many pages."""
-    monkeypatch.setattr(Pages, "_try", lambda pages, wanted: pages.count + wanted <= most)
+    monkeypatch.setattr(Pages, "_fits", lambda pages, count: pages.count + count <= most)
 
 
 @pytest.mark.parametrize("most", [slow(9), 14, slow(20)])
-def test_pages_that_do_not_fit(tokenizer: Any, caplog: pytest.LogCaptureFixture, most: int, monkeypatch: Any) -> None:
+def test_batch_is_halved_when_pages_do_not_fit(
+    tokenizer: Any, caplog: pytest.LogCaptureFixture, most: int, monkeypatch: Any
+) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=50, **SAMPLED) for i in range(12)]
-    expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 8), requests)]
+    expected = [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 8), requests)]
     caplog.clear()
     scarce(monkeypatch, most)
-    assert [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 8), requests)] == expected
+    assert [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 8), requests)] == expected
     said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
     sizes = [int(line.partition("batch of ")[2].split()[0]) for line in said]
     assert 1 <= len(said) <= 4
     assert all(later <= earlier // 2 for earlier, later in pairwise(sizes))
 
 
-def test_a_step_that_does_not_fit_is_halved_and_that_is_remembered(
-    tokenizer: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_step_that_does_not_fit_halves_batch_permanently(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
     requests = [request(PROMPTS[i % 6], seed=i, max_tokens=4 + i, **SAMPLED) for i in range(19)]
-    expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 16), requests)]
+    expected = [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 16), requests)]
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 16)
 
@@ -364,14 +364,14 @@ def test_a_step_that_does_not_fit_is_halved_and_that_is_remembered(
 
     model.register_forward_pre_hook(refuse, with_kwargs=True)
     caplog.clear()
-    assert [all_of(c) for c in answered(engine, requests)] == expected
+    assert [all_of(c) for c in decode_all(engine, requests)] == expected
     said = [record.getMessage() for record in caplog.records if record.name.startswith("proctor")]
-    assert said == ["hf/tiny: a batch of 16 does not fit into memory, going on with batches of 8"]
+    assert said == ["hf/tiny: a batch of 16 does not fit into memory, continuing with batches of 8"]
 
 
-def test_prompts_that_cannot_be_read_together_are_read_apart(tokenizer: Any) -> None:
+def test_prefill_that_does_not_fit_is_split(tokenizer: Any) -> None:
     requests = [request(prompt, seed=i, **SAMPLED) for i, prompt in enumerate(PROMPTS)]
-    expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 3), requests)]
+    expected = [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 3), requests)]
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 3)
     spy = Spy(model)
@@ -381,14 +381,16 @@ def test_prompts_that_cannot_be_read_together_are_read_apart(tokenizer: Any) -> 
             run_out()
 
     model.register_forward_pre_hook(refuse, with_kwargs=True)
-    assert [all_of(c) for c in answered(engine, requests)] == expected
+    assert [all_of(c) for c in decode_all(engine, requests)] == expected
     refused = [width for _, width in spy.shapes if width > 60]
     assert 1 <= len(refused) <= 10
     assert all(later <= earlier for earlier, later in pairwise(refused))
 
 
 @pytest.mark.parametrize("prompt", ["dog " * 90, "fox"], ids=["the prompt", "what is said"])
-def test_what_does_not_even_fit_alone_fails_alone(tokenizer: Any, prompt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_that_does_not_fit_alone_fails_alone(
+    tokenizer: Any, prompt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scarce(monkeypatch, 5)
     engine = in_slots(make_model("Llama"), tokenizer, 4)
     jobs = [Job(request("The")), Job(request(prompt, max_tokens=200)), Job(request("box"))]
@@ -401,18 +403,18 @@ def test_what_does_not_even_fit_alone_fails_alone(tokenizer: Any, prompt: str, m
 
 
 @pytest.mark.slow
-def test_what_was_read_ahead_makes_room(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prompts that wait take pages that somebody under way needs more."""
+def test_waiting_prompts_release_pages(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of waiting prompts are released for running completions."""
     requests = [request(prompt * 3, max_tokens=100, **SAMPLED) for prompt in PROMPTS]
-    expected = [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 1), requests)]
+    expected = [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 1), requests)]
     scarce(monkeypatch, 16)
-    assert [all_of(c) for c in answered(in_slots(make_model("Llama"), tokenizer, 1), requests)] == expected
+    assert [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 1), requests)] == expected
 
 
 # Trouble
 
 
-def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any) -> None:
+def test_decoding_errors_fail_jobs(tokenizer: Any) -> None:
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 1)
     broken = True
@@ -435,7 +437,7 @@ def test_whatever_goes_wrong_nobody_waits_for_ever(tokenizer: Any) -> None:
         late.future.result(600)
 
 
-def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_tokenizer_fails_running_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of those who have had all their steps already, and wait for nothing but their text."""
     tokenizer = make_tokenizer()
     engine = in_slots(make_model("Llama"), tokenizer, 2)
@@ -447,7 +449,7 @@ def test_a_tokenizer_that_fails_is_an_error_of_those_under_way(monkeypatch: pyte
     engine.close()
 
 
-def test_a_prompt_that_cannot_be_read_is_an_error_of_its_own(tokenizer: Any) -> None:
+def test_failing_prefill_fails_only_its_prompt(tokenizer: Any) -> None:
     """A token that the model has no weights for, for example: those that are read along are read without it."""
     model = make_model("Llama")
     engine = in_slots(model, tokenizer, 4)
@@ -468,7 +470,7 @@ def test_a_prompt_that_cannot_be_read_is_an_error_of_its_own(tokenizer: Any) -> 
 
 
 @pytest.mark.parametrize("kind", ["slots", "plain"])
-def test_a_text_that_cannot_be_made_is_an_error_of_its_own(
+def test_failing_detokenization_fails_only_its_completion(
     tokenizer: Any, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some tokenizers fail on a token that they do not know, which a model may have: others are answered all the same.
@@ -494,10 +496,8 @@ def test_a_text_that_cannot_be_made_is_an_error_of_its_own(
     engine.close()
 
 
-def test_no_memory_for_the_first_page_is_an_error_of_the_request(
-    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody else may have taken it between the trial and the allocation."""
+def test_no_memory_for_first_page_fails_request(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may take the memory between the trial and the allocation."""
     engine = in_slots(make_model("Llama"), tokenizer, 2)
     with monkeypatch.context() as scarcity:
         scarcity.setattr(Pages, "_resize", lambda pages, count: run_out())
@@ -511,7 +511,7 @@ def test_no_memory_for_the_first_page_is_an_error_of_the_request(
 
 @pytest.fixture
 def endless() -> tuple[Any, Any]:
-    """A model that would go on for hours."""
+    """A model that would generate for hours."""
     model = make_model("Llama", max_position_embeddings=10**7)
     model.generation_config.eos_token_id = None
     tokenizer = make_tokenizer()
@@ -519,7 +519,7 @@ def endless() -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def test_who_has_gone_is_not_decoded_for(endless: tuple[Any, Any]) -> None:
+def test_cancelled_jobs_are_dropped(endless: tuple[Any, Any]) -> None:
     engine = in_slots(*endless, 2)
     spy = Spy(endless[0])
     gone = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
@@ -532,7 +532,7 @@ def test_who_has_gone_is_not_decoded_for(endless: tuple[Any, Any]) -> None:
     engine.close()
 
 
-def test_close_breaks_off(endless: tuple[Any, Any]) -> None:
+def test_close_stops_decoding(endless: tuple[Any, Any]) -> None:
     engine = in_slots(*endless, 2)
     spy = Spy(endless[0])
     jobs = [Job(request("dog", max_tokens=10**6)) for _ in range(5)]
@@ -559,17 +559,17 @@ def test_close_breaks_off(endless: tuple[Any, Any]) -> None:
         ),
     ],
 )
-def test_models_that_are_not_made_for_it(tokenizer: Any, kind: str, settings: dict[str, Any], reason: str) -> None:
+def test_unsupported_models_are_refused(tokenizer: Any, kind: str, settings: dict[str, Any], reason: str) -> None:
     model = make_model(kind, **settings)
     before = model.config._attn_implementation
-    with pytest.raises(UnfitError, match=f"^{reason}$"):
+    with pytest.raises(UnsupportedModelError, match=f"^{reason}$"):
         Stepper(model, 2)
     assert model.config._attn_implementation == before
-    (completion,) = answered(plainly(model, tokenizer), [request("dog")])
-    assert completion.tokens == answered(plainly(make_model(kind, **settings), tokenizer), [request("dog")])[0].tokens
+    (completion,) = decode_all(plainly(model, tokenizer), [request("dog")])
+    assert completion.tokens == decode_all(plainly(make_model(kind, **settings), tokenizer), [request("dog")])[0].tokens
 
 
-def test_a_model_whose_logits_come_out_differently() -> None:
+def test_model_with_different_logits_is_refused() -> None:
     """Whatever the reason, it is found out."""
     model = make_model("Llama")
     attend = model.model.layers[1].self_attn.forward
@@ -579,14 +579,14 @@ def test_a_model_whose_logits_come_out_differently() -> None:
         return out + 0.1 * out.mean(1, keepdim=True), weights
 
     model.model.layers[1].self_attn.forward = keep_something
-    with pytest.raises(UnfitError, match="its logits come out differently"):
+    with pytest.raises(UnsupportedModelError, match="its logits come out differently"):
         Stepper(model, 2)
 
 
 @pytest.mark.parametrize(
     ("kind", "how"), [("Llama", "slots without graphs"), ("Gemma2", "plain: its attention has softcap")]
 )
-def test_the_record_says_how_it_was_decoded(
+def test_identity_names_decoding(
     tmp_path: Path, tokenizer: Any, kind: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_model(kind)
@@ -604,23 +604,23 @@ def test_the_record_says_how_it_was_decoded(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)  # also where there is one
     decoding, plain = asyncio.run(scene())
     assert decoding == "plain: there is no GPU"
-    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
+    monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", {"cpu"})
     assert asyncio.run(scene()) == (how, plain)
 
 
-def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_device_has_a_replica(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model("Llama")
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     requests = [request(PROMPTS[i % 6], seed=i, **SAMPLED) for i in range(12)]
-    expected = [completion.text for completion in answered(plainly(model, tokenizer), requests)]
+    expected = [completion.text for completion in decode_all(plainly(model, tokenizer), requests)]
     seated: dict[str, set[int]] = {}
-    take_seat = SlotEngine._take_seat
+    start_row = SlotEngine._start_row
 
     def noting(engine: SlotEngine, row: Any) -> None:
         seated.setdefault(row.job.request.prompt, set()).add(id(engine))
-        take_seat(engine, row)
+        start_row(engine, row)
 
     async def scene() -> list[str]:
         config = build_config({"task": "t", "model": f"hf/{tmp_path}", "api": "completions", "devices": 2})
@@ -631,11 +631,11 @@ def test_a_copy_of_the_model_on_each_device(tmp_path: Path, tokenizer: Any, monk
         return [output.text for output in outputs]
 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    with pytest.raises(UsageError, match="--devices 2: there are 0 GPUs here"):
+    with pytest.raises(UsageError, match="--devices 2: this machine has 0 GPUs"):
         asyncio.run(scene())
     monkeypatch.setattr("proctor.models.providers.transformers.find_devices", lambda count: ["cpu"] * count)
-    monkeypatch.setattr("proctor.models.providers.transformers.FAST_DEVICES", {"cpu"})
-    monkeypatch.setattr(SlotEngine, "_take_seat", noting)
+    monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", {"cpu"})
+    monkeypatch.setattr(SlotEngine, "_start_row", noting)
     assert asyncio.run(scene()) == expected
     assert {len(engines) for engines in seated.values()} == {1}, "each prompt is read on one of them"
     assert len(set().union(*seated.values())) == 2

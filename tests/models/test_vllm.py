@@ -156,7 +156,7 @@ def test_a_run(stand_in: StandIn, adding: str) -> None:
     assert report.run.provenance["candidate"]["runtime"] == "vllm 0.0"
 
 
-def test_a_model_without_a_template_completes(stand_in: StandIn, adding: str) -> None:
+def test_vllm_without_chat_template_uses_completions(stand_in: StandIn, adding: str) -> None:
     stand_in.template = None
     report = evaluate(adding, "vllm/base", limit=2, max_length=10)
     assert report.run.config["api"] == "completions"
@@ -170,7 +170,7 @@ def test_a_model_without_a_template_completes(stand_in: StandIn, adding: str) ->
     ("template", "api", "expected"),
     [("there is one", None, 8_192), ("there is one", "completions", 64), (None, None, 64)],
 )
-def test_only_chat_leaves_room_for_reasoning(
+def test_only_chat_api_has_reasoning_tokens(
     stand_in: StandIn, adding: str, template: str | None, api: str | None, expected: int
 ) -> None:
     stand_in.template = template
@@ -178,7 +178,7 @@ def test_only_chat_leaves_room_for_reasoning(
     assert {parameters.max_tokens for _, parameters, _ in stand_in.asked} == {run.config["max_tokens"]} == {expected}
 
 
-def test_an_output_that_ended_by_length_is_recorded_as_such(stand_in: StandIn, adding: str) -> None:
+def test_vllm_output_ended_by_length_is_truncated(stand_in: StandIn, adding: str) -> None:
     stand_in.finish = "length"
     (record,) = evaluate(adding, "vllm/name", limit=1).records()
     assert (record.outputs[0].finish, record.outcome) == ("length", "correct")
@@ -188,7 +188,7 @@ def test_an_output_that_ended_by_length_is_recorded_as_such(stand_in: StandIn, a
     ("reasoning", "text", "outcome"),
     [("It may be ", "<think>It may be 0", "truncated"), ("Both are 0.</think>", "Both are 0.</think>0", "wrong")],
 )
-def test_reasoning_that_the_template_begins_is_no_answer(
+def test_reasoning_started_by_template_is_stripped(
     stand_in: StandIn, adding: str, reasoning: str, text: str, outcome: str
 ) -> None:
     stand_in.template, stand_in.finish, stand_in.reasoning = BEGINS_REASONING, "length", reasoning
@@ -196,21 +196,21 @@ def test_reasoning_that_the_template_begins_is_no_answer(
     assert (record.outputs[0].text, record.outcome) == (text, outcome)
 
 
-def test_an_answer_that_was_given_up_is_no_answer(stand_in: StandIn, adding: str) -> None:
+def test_aborted_vllm_answer_is_an_error(stand_in: StandIn, adding: str) -> None:
     stand_in.finish = "abort"
-    with pytest.raises(TooManyErrorsError, match="gave up in the middle"):
+    with pytest.raises(TooManyErrorsError, match="aborted its answer"):
         evaluate(adding, "vllm/name", limit=1, retries=0)
 
 
 @pytest.mark.parametrize(
     ("name", "why"), [("missing", "there is no such model"), ("too-large", r"Engine core initialization failed\.")]
 )
-def test_a_model_that_cannot_be_loaded(stand_in: StandIn, adding: str, name: str, why: str) -> None:
+def test_vllm_load_error_is_explained(stand_in: StandIn, adding: str, name: str, why: str) -> None:
     with pytest.raises(UsageError, match=rf"^vllm/{name} could not be loaded: {why}$"):
         evaluate(adding, f"vllm/{name}")
 
 
-def test_on_a_cpu_it_takes_part_of_the_memory_and_does_not_compile(stand_in: StandIn, adding: str) -> None:
+def test_vllm_on_cpu_limits_memory_and_skips_compilation(stand_in: StandIn, adding: str) -> None:
     stand_in.cpu = True
     evaluate(adding, "vllm/name", limit=1)
     (arguments,) = stand_in.arguments
@@ -220,12 +220,12 @@ def test_on_a_cpu_it_takes_part_of_the_memory_and_does_not_compile(stand_in: Sta
 
 
 @pytest.mark.parametrize("option", [{"load_in_4bit": True}, {"modeltype": "seq2seq"}])
-def test_what_it_cannot_is_said(stand_in: StandIn, adding: str, option: dict[str, Any]) -> None:
+def test_vllm_refuses_unsupported_options(stand_in: StandIn, adding: str, option: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="use hf/name"):
         evaluate(adding, "vllm/name", **option)
 
 
-def test_without_vllm_the_way_over_a_server_is_shown(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_vllm_suggests_server(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(UsageError, match="`vllm serve owner/name`, then --model openai/owner/name --base-url http"):
         evaluate(adding, "vllm/owner/name")
@@ -259,7 +259,7 @@ def run_real_vllm(*arguments: str) -> list[Record]:
 
 
 @pytest.mark.slow
-def test_real_vllm_answers_greedily_as_transformers_do(tiny_model: str, adding: str) -> None:
+def test_real_vllm_greedy_answers_equal_transformers(tiny_model: str, adding: str) -> None:
     options = ["--limit", "6", "--max-tokens", "16", "--precision", "fp32"]
     there = run_real_vllm(adding, "--model", f"vllm/{tiny_model}", "--samples", "2", *options)
     here = evaluate(adding, f"hf/{tiny_model}", limit=6, max_tokens=16, precision="fp32")
@@ -270,7 +270,7 @@ def test_real_vllm_answers_greedily_as_transformers_do(tiny_model: str, adding: 
 
 
 @pytest.mark.slow
-def test_real_vllm_samples_by_seed_and_stops(tiny_model: str, adding: str) -> None:
+def test_real_vllm_uses_seeds_and_stop_strings(tiny_model: str, adding: str) -> None:
     options = ["--limit", "4", "--max-tokens", "32", "--temperature", "1", "--samples", "3"]
     records = run_real_vllm(adding, "--model", f"vllm/{tiny_model}", *options, "--stop", "e", "--stop", "t")
     outputs = [output for record in records for output in record.outputs]

@@ -477,9 +477,7 @@ def test_the_completions_endpoint_takes_no_pictures(serve: Serve, proctor: Comma
     flags = ["--base-url", server.url, "--api", "completions", "--modality", "image"]
     done = proctor("run", "shapes/existence", "--model", "openai/m", *flags)
     assert done.returncode == 2
-    assert done.stderr.startswith(
-        "proctor: openai/m cannot be shown pictures: the completions endpoint takes text only"
-    )
+    assert done.stderr.startswith("proctor: openai/m does not take images: the completions endpoint takes text only")
     assert len(done.stderr.splitlines()) == 1
     assert server.requests == []
     assert open_store().runs() == []
@@ -491,7 +489,7 @@ def test_embedded_models_take_no_pictures(proctor: Command, tmp_path: Path, mode
         "run", "shapes/existence", "--model", model, "--modality", "both", XDG_CACHE_HOME=str(tmp_path / "c")
     )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"proctor: {model} cannot be shown pictures: embedded models read text only")
+    assert done.stderr.startswith(f"proctor: {model} does not take images: embedded models read text only")
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "c").exists(), "no weights were fetched for it"
 
@@ -499,7 +497,7 @@ def test_embedded_models_take_no_pictures(proctor: Command, tmp_path: Path, mode
 def test_models_of_vllm_take_no_pictures(proctor: Command) -> None:
     done = proctor("run", "shapes/existence", "--model", "vllm/none", "--modality", "image")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert done.stderr.startswith("proctor: vllm/none cannot be shown pictures: a model of vllm/ is given text only.")
+    assert done.stderr.startswith("proctor: vllm/none does not take images: vllm/ models take text only.")
 
 
 def test_a_picture_that_comes_later_is_an_error_of_its_sample(serve: Serve, task_file: TaskFile) -> None:
@@ -520,7 +518,7 @@ def test_a_picture_that_comes_later_is_an_error_of_its_sample(serve: Serve, task
     (failed,) = (record for record in report.records() if record.error)
     assert failed.sample.index == 3
     assert failed.error is not None
-    assert failed.error.message == "a picture cannot be put into a prompt of plain text"
+    assert failed.error.message == "a plain-text prompt cannot contain an image"
 
 
 def test_scripted_candidates_work_with_pictures() -> None:
@@ -613,7 +611,7 @@ def test_show_says_that_there_is_a_picture_and_writes_it(proctor: Command, tmp_p
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--images", "x"], "There is no picture to write: --images goes with --modality image or both."),
+        (["--images", "x"], "There is no image to write: --images needs --modality image or both."),
         (["--modality", "image", "--images", "/proc/x"], "Cannot write to /proc/x"),
         (["--modality", "picture"], "invalid choice: 'picture'"),
     ],

@@ -1,4 +1,4 @@
-"""Stores that an older proctor wrote are brought up to date by whoever opens them first."""
+"""Migration: stores of older versions are migrated when they are first opened."""
 
 import hashlib
 import sqlite3
@@ -76,7 +76,7 @@ def version(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("mode", ["read", "write", "create"])
-def test_it_is_brought_up_to_date(old: Path, mode: Mode) -> None:
+def test_old_store_is_migrated(old: Path, mode: Mode) -> None:
     store = open_store(str(old), mode)
     assert version(old) == SCHEMA_VERSION
     run = store.run("latest")
@@ -84,30 +84,30 @@ def test_it_is_brought_up_to_date(old: Path, mode: Mode) -> None:
     assert len(list(store.records(run))) == 1499
     assert store.count(run, RecordFilter(text="2996")) == 1
     assert store.count(run, RecordFilter(metadata={"odd": "1"})) == 749
-    assert set(store.values(run).cluster) == {""}
+    assert set(store.columns(run).cluster) == {""}
     store.close()
 
 
-def test_its_runs_go_on(old: Path) -> None:
+def test_migrated_runs_resume(old: Path) -> None:
     """The samples are what they were: a field that came since does not make them others."""
     report = resume(RUN_ID, {"store": str(old)})
     assert (report.run.n, report.run.status) == (1500, "done")
 
 
-def test_one_that_may_only_be_read_says_so(old: Path, tmp_path: Path) -> None:
+def test_readonly_old_store_is_explained(old: Path, tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine allows no mount namespaces")
     script = f"mount --bind store store && mount -o remount,bind,ro store && {sys.executable} -m proctor list runs"
     done = subprocess.run(["unshare", "-rm", "bash", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "written by an older proctor (store version 1, now it is 2)" in done.stderr
-    assert "Use it once where it may be written." in done.stderr
+    assert "Open it once where it is writable." in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert version(old) == 1
 
 
 @pytest.mark.parametrize("count", [3, pytest.param(8, marks=pytest.mark.slow)])
-def test_several_processes_at_once(old: Path, count: int) -> None:
+def test_concurrent_processes_migrate_once(old: Path, count: int) -> None:
     command = [sys.executable, "-m", "proctor", "list", "runs"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(count)]
     said = [process.communicate(timeout=300) for process in processes]
@@ -117,11 +117,11 @@ def test_several_processes_at_once(old: Path, count: int) -> None:
         assert store.count(store.run("latest"), RecordFilter(text="add-")) == 1499
 
 
-def test_a_failure_in_the_middle_leaves_it_as_it_was(old: Path) -> None:
+def test_failed_migration_is_rolled_back(old: Path) -> None:
     db = sqlite3.connect(old / "runs.db")
     db.execute("UPDATE records SET body = 'no record' WHERE sample = 1400")
     db.commit()
     db.close()
-    with pytest.raises(StoreError, match="could not be brought up to date"):
+    with pytest.raises(StoreError, match="could not be migrated"):
         open_store(str(old))
     assert version(old) == 1

@@ -15,12 +15,12 @@ import msgspec
 import pytest
 
 from conftest import Command, Stalling
-from helpers.postgres_server import PASSWORD, SPELT, PostgresServer
+from helpers.postgres_server import ESCAPED_PASSWORD, PASSWORD, PostgresServer
 from proctor import evaluate
 from proctor.core.errors import StoreError, StoreWriteError
 from proctor.core.evaluation import resume
 from proctor.core.types import Record, Run, Sample, Score
-from proctor.store import open_store, place_of
+from proctor.store import open_store, store_location
 from proctor.store.schema import SCHEMA_VERSION
 from proctor.store.types import RecordFilter
 from proctor.store.writer import Writer
@@ -87,12 +87,12 @@ def test_three_processes_with_two_runs_each(adding: str, postgres: str) -> None:
     assert all(len(store.scored(run)) == store.count(run, RecordFilter(text="add-")) == 1000 for run in store.runs())
 
 
-def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_processes_migrate_postgres_once(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both see the old version; the one that waits for the other finds nothing left to do."""
     from proctor.store import schema
 
     monkeypatch.setattr(schema, "SCHEMA_VERSION", 1)
-    monkeypatch.setattr(schema, "STEPS", schema.STEPS[:1])
+    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
     monkeypatch.setattr("proctor.store.store.SCHEMA_VERSION", 1)
     old = open_store()
     body = msgspec.json.encode(RUN)
@@ -114,21 +114,21 @@ def test_two_processes_bring_it_up_to_date_at_once(postgres: str, monkeypatch: p
     assert store.count(RUN, RecordFilter(text="s0")) == 1
 
 
-def test_a_killed_process_holds_nothing_any_more(adding: str, postgres: str, stalling: Stalling) -> None:
+def test_killed_process_releases_run_lock(adding: str, postgres: str, stalling: Stalling) -> None:
     server = stalling(3)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
     until(lambda: len(server.requests) > 3 and stored() == 3, process)
     store = open_store(mode="read")
     run = store.run("latest")
     assert store.status(run) == "running"
-    with pytest.raises(StoreError, match="still being worked on"):
+    with pytest.raises(StoreError, match="in use by another process"):
         resume(run.id, {})
     kill(process)
     server.open_gate()
     assert resume(run.id, {}).run.n == 10
 
 
-def test_killed_while_writing_at_full_speed(adding: str, postgres: str) -> None:
+def test_run_resumes_after_kill_during_writes(adding: str, postgres: str) -> None:
     process = start("run", adding, "--model", "scripted/oracle", "--limit", "8000")
     until(lambda: stored() >= 500, process)
     kill(process)
@@ -137,9 +137,9 @@ def test_killed_while_writing_at_full_speed(adding: str, postgres: str) -> None:
     assert [record.sample.index for record in report.records()] == list(range(8000))
 
 
-def test_the_holder_itself_is_not_taken_for_dead(postgres: str) -> None:
+def test_lock_holder_is_not_considered_killed(postgres: str) -> None:
     store = open_store()
-    with store.hold(RUN.id):
+    with store.lock_run(RUN.id):
         assert store.status(RUN) == "running"
     assert store.status(RUN) == "killed"
 
@@ -156,9 +156,7 @@ def own_server(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch)
     server.stop()
 
 
-def test_a_server_that_is_killed_in_the_middle_of_a_run(
-    adding: str, own_server: PostgresServer, stalling: Stalling
-) -> None:
+def test_run_fails_when_server_is_killed(adding: str, own_server: PostgresServer, stalling: Stalling) -> None:
     models = stalling(4)
     process = start("run", adding, "-m", "openai/m", "--base-url", models.url)
     until(lambda: len(models.requests) > 4 and stored() == 4, process)
@@ -168,10 +166,10 @@ def test_a_server_that_is_killed_in_the_middle_of_a_run(
     assert process.returncode == 1
     assert len(said.splitlines()) == 1, said
     assert said.startswith("proctor: Writing to postgresql://team@")
-    assert "What was stored before stays. When the cause is mended: proctor resume 20" in said
+    assert "Stored records are kept. After fixing the cause: proctor resume 20" in said
     assert PASSWORD not in said
-    assert SPELT not in said
-    with pytest.raises(StoreError, match=r"Cannot use the store postgresql://team@/exams1\?host=.*connection"):
+    assert ESCAPED_PASSWORD not in said
+    with pytest.raises(StoreError, match=r"Cannot use the store postgresql://team@/runs1\?host=.*connection"):
         open_store(mode="read")
     own_server.start()
     store = open_store(mode="read")
@@ -182,43 +180,43 @@ def test_a_server_that_is_killed_in_the_middle_of_a_run(
     assert len(models.requests) == before + 6
 
 
-def test_a_line_that_breaks_for_a_moment(postgres: str, postgres_server: PostgresServer) -> None:
+def test_lost_connection_is_restored(postgres: str, postgres_server: PostgresServer) -> None:
     """The writer connects again, and has the run to itself again."""
     store = open_store()
     store.save(RUN)
-    with store.hold(RUN.id), Writer(store, RUN) as writer:
+    with store.lock_run(RUN.id), Writer(store, RUN) as writer:
         writer.put(a_record(0), b"")
         end_sessions(postgres_server, postgres)
         writer.put(a_record(1), b"")
         other = open_store()
         while (1, 0) not in other.scored(RUN):
             pass
-        with pytest.raises(StoreError, match="still being worked on"), other.hold(RUN.id):
+        with pytest.raises(StoreError, match="in use by another process"), other.lock_run(RUN.id):
             pass
     assert [record.sample.index for record in store.records(RUN)] == [0, 1]
-    with other.hold(RUN.id):
+    with other.lock_run(RUN.id):
         pass
 
 
-def test_a_run_that_another_process_took_over_meanwhile(postgres: str, postgres_server: PostgresServer) -> None:
+def test_lost_run_lock_stops_writer(postgres: str, postgres_server: PostgresServer) -> None:
     store = open_store()
     store.save(RUN)
 
     def exam() -> None:
-        with store.hold(RUN.id), Writer(store, RUN) as writer:
+        with store.lock_run(RUN.id), Writer(store, RUN) as writer:
             end_sessions(postgres_server, postgres)
-            with open_store().hold(RUN.id):
+            with open_store().lock_run(RUN.id):
                 while True:
                     writer.put(a_record(0), b"")
 
-    with pytest.raises(StoreWriteError, match=f"another process has gone on with run {RUN.id}"):
+    with pytest.raises(StoreWriteError, match=f"another process has resumed run {RUN.id}"):
         exam()
-    with pytest.raises(StoreWriteError, match="another process has gone on"):
+    with pytest.raises(StoreWriteError, match="another process has resumed"):
         store.save(msgspec.structs.replace(RUN, status="failed"))
     assert open_store().run(RUN.id).status == "running"
 
 
-def test_who_only_looks_on_connects_again_too(postgres: str, postgres_server: PostgresServer) -> None:
+def test_reader_reconnects(postgres: str, postgres_server: PostgresServer) -> None:
     store = open_store()
     store.save(RUN)
     for ask in (
@@ -233,13 +231,13 @@ def test_who_only_looks_on_connects_again_too(postgres: str, postgres_server: Po
         assert type(ask()) is type(before)
 
 
-def test_a_server_that_is_gone_is_told_in_a_sentence(own_server: PostgresServer) -> None:
+def test_missing_server_is_explained(own_server: PostgresServer) -> None:
     store = open_store()
     own_server.kill()
     for ask in (store.runs, store.change_mark, lambda: store.status(RUN), lambda: store.artifacts(RUN, 0)):
-        with pytest.raises((StoreError, StoreWriteError), match=r"postgresql://team@/exams.* failed: .*"):
+        with pytest.raises((StoreError, StoreWriteError), match=r"postgresql://team@/runs.* failed: .*"):
             ask()
-    with pytest.raises(StoreError, match="Reading the store"), store.hold(RUN.id):
+    with pytest.raises(StoreError, match="Reading the store"), store.lock_run(RUN.id):
         pass
     own_server.start()
     assert store.runs() == []
@@ -248,7 +246,7 @@ def test_a_server_that_is_gone_is_told_in_a_sentence(own_server: PostgresServer)
 # -- addresses and passwords ------------------------------------------------------------------
 
 
-def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor: Command, tmp_path: Path) -> None:
+def test_password_is_never_shown(adding: str, postgres: str, proctor: Command, tmp_path: Path) -> None:
     out = tmp_path / "out"
     said = [
         proctor("run", adding, "-m", "scripted/oracle", "--json", "--out", str(out)),
@@ -262,16 +260,16 @@ def test_the_password_is_shown_nowhere(adding: str, postgres: str, proctor: Comm
         proctor("show", "20990101"),
     ]
     assert [done.returncode for done in said[:7]] == [0] * 7, said
-    assert json.loads(said[0].stdout)["runs"][0]["store"] == place_of(postgres)
+    assert json.loads(said[0].stdout)["runs"][0]["store"] == store_location(postgres)
     everything = "".join(done.stdout + done.stderr for done in said)
     everything += "".join(path.read_text() for path in out.iterdir())
     everything += open_store()._database.execute("SELECT string_agg(encode(body, 'escape'), '') FROM runs")[0][0]
-    assert place_of(postgres) in everything
-    for secret in (PASSWORD, SPELT, "sesame"):
+    assert store_location(postgres) in everything
+    for secret in (PASSWORD, ESCAPED_PASSWORD, "sesame"):
         assert secret not in everything
 
 
-def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor: Command, tmp_path: Path) -> None:
+def test_refused_logins_are_explained(postgres_server: PostgresServer, proctor: Command, tmp_path: Path) -> None:
     wrong = proctor("list", "runs", "--store", postgres_server.url("postgres", "wrong%20word"))
     nowhere = proctor("run", "shapes/count", "-m", "scripted/oracle", "--store", f"postgresql:///x?host={tmp_path}")
     absent = proctor("list", "runs", "--store", postgres_server.url("absent"))
@@ -287,23 +285,24 @@ def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer, proctor:
         assert "wrong" not in done.stderr
 
 
-def test_a_database_in_which_nothing_is_yet(postgres: str, proctor: Command) -> None:
+def test_empty_database_is_explained(postgres: str, proctor: Command) -> None:
     done = proctor("list", "runs")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Nothing is in the store postgresql://team@/exams" in done.stderr
+    assert "The store postgresql://team@/runs" in done.stderr
+    assert "is still empty" in done.stderr
     assert proctor("resume", "latest").returncode == 2
     assert proctor("list").returncode == 0
 
 
-def test_a_newer_store_is_left_alone(postgres: str, proctor: Command) -> None:
+def test_newer_store_is_refused_unchanged(postgres: str, proctor: Command) -> None:
     open_store()._database.set_version(SCHEMA_VERSION + 1)
     done = proctor("list", "runs")
     assert done.returncode == 2
     assert f"written by a newer proctor (store version {SCHEMA_VERSION + 1}" in done.stderr
 
 
-def test_the_doctor_asks_the_server(postgres: str, postgres_server: PostgresServer, proctor: Command) -> None:
-    assert f"{place_of(postgres)} answers" in " ".join(proctor("doctor").stdout.split())
+def test_doctor_checks_server(postgres: str, postgres_server: PostgresServer, proctor: Command) -> None:
+    assert f"{store_location(postgres)} answers" in " ".join(proctor("doctor").stdout.split())
     done = proctor("doctor", "--store", postgres_server.url("absent"))
     assert done.returncode == 1
     assert "does not exist" in " ".join(done.stdout.split())
@@ -312,7 +311,7 @@ def test_the_doctor_asks_the_server(postgres: str, postgres_server: PostgresServ
 # -- texts and files --------------------------------------------------------------------------
 
 
-def test_texts_with_a_nul(postgres: str) -> None:
+def test_nul_characters_are_stored(postgres: str) -> None:
     store = open_store()
     store.save(RUN)
     record = Record(Sample("a\0b", 0, "x\0y", metadata={"k\0": "v\0"}), 0, (), Score(1.0, "o\0"))
@@ -322,7 +321,7 @@ def test_texts_with_a_nul(postgres: str) -> None:
     assert store.count(RUN, RecordFilter(text="xy", metadata={"k": "v"})) == 1
 
 
-def test_an_agent_leaves_its_files_for_all_to_see(postgres: str) -> None:
+def test_agent_files_are_stored_in_database(postgres: str) -> None:
     report = evaluate("agents/catch", agent="random", limit=2)
     store = open_store(mode="read")
     assert not store.artifact_folder(report.run).exists()

@@ -9,11 +9,11 @@ import pytest
 
 from conftest import Command
 from proctor.core.errors import StoreError
-from proctor.store import open_store, place_of
+from proctor.store import open_store, store_location
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("url", "location"),
     [
         ("postgresql://ann:se%40cret@db.example:5433/exams", "postgresql://ann@db.example:5433/exams"),
         ("postgres://ann:secret@db.example/exams?sslmode=require", "postgresql://ann@db.example/exams"),
@@ -23,8 +23,8 @@ from proctor.store import open_store, place_of
         ("postgresql://[::1]:5432/exams", "postgresql://[::1]:5432/exams"),
     ],
 )
-def test_a_store_in_words(url: str, place: str) -> None:
-    assert place_of(url) == place
+def test_location_has_no_password(url: str, location: str) -> None:
+    assert store_location(url) == location
 
 
 @pytest.mark.parametrize(
@@ -39,16 +39,16 @@ def test_a_store_in_words(url: str, place: str) -> None:
         "postgresql://ann@db.example/exams?passwort=secret",
     ],
 )
-def test_an_address_in_which_the_password_cannot_be_told_apart(url: str, proctor: Command) -> None:
+def test_url_with_unidentifiable_password_is_refused(url: str, proctor: Command) -> None:
     done = proctor("list", "runs", "--store", url)
     assert done.returncode == 2
-    assert "The address of the store cannot be understood: expected postgresql://" in done.stderr
+    assert "The URL of the store cannot be parsed: expected postgresql://" in done.stderr
     assert "sec" not in done.stderr
     assert "ret" not in done.stderr.replace("store", "")
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_server_that_is_not_there(proctor: Command, tmp_path: Path) -> None:
+def test_unreachable_server_is_explained(proctor: Command, tmp_path: Path) -> None:
     url = f"postgresql://ann:secret@/exams?host={tmp_path}"
     for verb in (("list", "runs"), ("run", "shapes/count", "-m", "scripted/oracle")):
         done = proctor(*verb, "--store", url)
@@ -59,7 +59,7 @@ def test_a_server_that_is_not_there(proctor: Command, tmp_path: Path) -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_password_that_the_driver_repeats_is_not_shown(tmp_path: Path) -> None:
+def test_password_in_driver_error_is_redacted(tmp_path: Path) -> None:
     """The folder of the socket, which the driver names, is called like the password."""
     folder = tmp_path / "open-sesame"
     folder.mkdir()
@@ -70,13 +70,13 @@ def test_a_password_that_the_driver_repeats_is_not_shown(tmp_path: Path) -> None
     assert "open-sesame" not in said
 
 
-def test_the_doctor_names_a_server_that_is_not_there(proctor: Command, tmp_path: Path) -> None:
+def test_doctor_names_unreachable_server(proctor: Command, tmp_path: Path) -> None:
     done = proctor("doctor", "--store", f"postgresql:///exams?host={tmp_path}")
     assert done.returncode == 1
     assert "No such file or directory" in " ".join(done.stdout.split())
 
 
-def test_without_the_driver(proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_driver_is_named(proctor: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "proctor.store.postgres", raising=False)
     done = proctor("list", "runs", "--store", "postgresql:///exams")

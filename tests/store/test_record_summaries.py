@@ -18,7 +18,7 @@ from proctor.core.types import Message, Output, Record, Run, Sample, SampleError
 from proctor.store import open_store
 from proctor.store.reviews import StoredReviews
 from proctor.store.store import Store
-from proctor.store.types import Neighbours, RecordFilter, RecordSummary, Review, Values
+from proctor.store.types import Neighbours, RecordColumns, RecordFilter, RecordSummary, Review
 from proctor.store.writer import Writer
 
 RUN = Run("20260101-000000-aaaaaa", "t", "1", "scripted/oracle", {"seed": 0, "tags": ["night"]}, {}, 0.0)
@@ -53,25 +53,25 @@ def store(each_store: str) -> Iterator[Store]:
     store.close()
 
 
-def places(store: Store, **wanted: Any) -> list[tuple[int, int]]:
-    asked = RecordFilter(**wanted)
-    lines = store.lines(RUN, asked, 0, 100)
+def find_keys(store: Store, **conditions: Any) -> list[tuple[int, int]]:
+    asked = RecordFilter(**conditions)
+    lines = store.summaries(RUN, asked, 0, 100)
     assert store.count(RUN, asked) == len(lines)
     return [(line.sample, line.epoch) for line in lines]
 
 
-def test_a_line_is_the_record_in_brief(store: Store) -> None:
-    first, second, third, *_, last = store.lines(RUN, RecordFilter(), 0, 100)
+def test_summary_abridges_record(store: Store) -> None:
+    first, second, third, *_, last = store.summaries(RUN, RecordFilter(), 0, 100)
     assert first == RecordSummary(0, "s0", 0, "correct", 1.0, "Apple", "fruit", False, 0, 1.5, 15)
     assert second.answer == "100 %_ [sure]", "what was said, where nothing was understood"
     assert third.answer == '{"parts":[1,2]}'
     assert (last.outcome, last.value, last.answer) == ("answered", None, "x" * 200)
 
 
-def test_lines_come_page_by_page(store: Store) -> None:
-    assert [line.sample for line in store.lines(RUN, RecordFilter(), 1, 2)] == [1, 1]
-    assert [line.sample for line in store.lines(RUN, RecordFilter(), 4, 2)] == [3]
-    assert store.lines(RUN, RecordFilter(), 5, 2) == []
+def test_summaries_are_paged(store: Store) -> None:
+    assert [line.sample for line in store.summaries(RUN, RecordFilter(), 1, 2)] == [1, 1]
+    assert [line.sample for line in store.summaries(RUN, RecordFilter(), 4, 2)] == [3]
+    assert store.summaries(RUN, RecordFilter(), 5, 2) == []
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_lines_come_page_by_page(store: Store) -> None:
         ("nonsense", []),
     ],
 )
-def test_by_outcome(store: Store, outcome: str, found: list[tuple[int, int]]) -> None:
-    assert places(store, outcome=outcome) == found
+def test_filter_by_outcome(store: Store, outcome: str, found: list[tuple[int, int]]) -> None:
+    assert find_keys(store, outcome=outcome) == found
 
 
 @pytest.mark.parametrize(
@@ -110,17 +110,17 @@ def test_by_outcome(store: Store, outcome: str, found: list[tuple[int, int]]) ->
         ('"input"', []),
     ],
 )
-def test_by_text(store: Store, text: str, found: list[tuple[int, int]]) -> None:
-    assert places(store, text=text) == found
+def test_filter_by_text(store: Store, text: str, found: list[tuple[int, int]]) -> None:
+    assert find_keys(store, text=text) == found
 
 
-def test_by_metadata(store: Store) -> None:
-    assert places(store, metadata={"colour": "red"}) == [(0, 0)], "the whole value, not its beginning"
-    assert places(store, metadata={"n": "12"}) == [(1, 0)]
-    assert places(store, metadata={"n": "1", "colour": "red"}) == [(0, 0)]
-    assert places(store, metadata={"n": "1", "colour": "reddish"}) == []
-    assert places(store, metadata={"n": "12"}, text="straße", outcome="fail") == [(1, 0)]
-    assert places(store, metadata={"n": "12"}, text="straße", outcome="pass") == []
+def test_filter_by_metadata(store: Store) -> None:
+    assert find_keys(store, metadata={"colour": "red"}) == [(0, 0)], "the whole value, not its beginning"
+    assert find_keys(store, metadata={"n": "12"}) == [(1, 0)]
+    assert find_keys(store, metadata={"n": "1", "colour": "red"}) == [(0, 0)]
+    assert find_keys(store, metadata={"n": "1", "colour": "reddish"}) == []
+    assert find_keys(store, metadata={"n": "12"}, text="straße", outcome="fail") == [(1, 0)]
+    assert find_keys(store, metadata={"n": "12"}, text="straße", outcome="pass") == []
 
 
 def test_neighbours(store: Store) -> None:
@@ -132,8 +132,8 @@ def test_neighbours(store: Store) -> None:
     assert store.neighbours(RUN, RecordFilter(outcome="pass"), 2, 0) == Neighbours(1, (0, 0), None)
 
 
-def test_values_are_columns(store: Store) -> None:
-    values = store.values(RUN)
+def test_columns_of_records(store: Store) -> None:
+    values = store.columns(RUN)
     assert values.sample == (0, 1, 1, 2, 3)
     assert values.epoch == (0, 0, 1, 0, 0)
     assert values.sample_id == ("s0", "s1", "s1", "s2", "s3")
@@ -141,7 +141,7 @@ def test_values_are_columns(store: Store) -> None:
     assert values.outcome == ("correct", "unparsed", "partly", "error", "answered")
     assert values.digest == tuple(sample_digest(record.sample) for record in RECORDS)
     assert values.cluster == ("fruit", "", "", "", "")
-    assert store.values(msgspec.structs.replace(RUN, id="other")) == Values()
+    assert store.columns(msgspec.structs.replace(RUN, id="other")) == RecordColumns()
 
 
 def test_one_record(store: Store) -> None:
@@ -150,7 +150,7 @@ def test_one_record(store: Store) -> None:
         store.record(RUN, 7)
 
 
-def test_what_was_found_is_not_what_is_there_any_more(store: Store) -> None:
+def test_search_cache_is_invalidated_by_writes(store: Store) -> None:
     """Also when another process, here another connection, wrote."""
     assert store.count(RUN, RecordFilter(outcome="pass")) == 1
     other = open_store(store.url)
@@ -163,16 +163,16 @@ def test_what_was_found_is_not_what_is_there_any_more(store: Store) -> None:
         assert store.count(RUN, RecordFilter(outcome="pass")) == index - 8
 
 
-def test_many_questions_at_once(store: Store) -> None:
+def test_search_cache_is_bounded(store: Store) -> None:
     for number in range(100):
-        assert places(store, text="red", metadata={"n": str(number)}) == [(0, 0)] * (number == 1)
+        assert find_keys(store, text="red", metadata={"n": str(number)}) == [(0, 0)] * (number == 1)
 
 
-def test_a_record_that_is_written_again_is_found_by_what_it_says_now(store: Store) -> None:
+def test_search_index_follows_rewritten_record(store: Store) -> None:
     with Writer(store, RUN) as writer:
         writer.put(Record(Sample("s2", 2, "What is blue?"), 0, (Output("the sea"),), Score(1.0)), b"")
-    assert places(store, text="server is ill") == []
-    assert places(store, text="the sea", outcome="pass") == [(2, 0)]
+    assert find_keys(store, text="server is ill") == []
+    assert find_keys(store, text="the sea", outcome="pass") == [(2, 0)]
 
 
 # -- reviews ----------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def review(
     return store.add_review(Review(RUN.id, sample, 0, author, kind, body))
 
 
-def test_reviews_read_back_as_they_were(store: Store) -> None:
+def test_reviews_round_trip(store: Store) -> None:
     given = [review(store, "star", True), review(store, "comment", "ünclear"), review(store, "score", 0.25)]
     assert store.reviews(RUN) == given
     assert 0 < given[0].created <= given[1].created
@@ -197,35 +197,35 @@ def test_reviews_read_back_as_they_were(store: Store) -> None:
     assert score.value == 1, "the score itself stays what it was"
 
 
-def test_stars_and_comments_are_seen_in_lines(store: Store) -> None:
+def test_summaries_show_stars_and_comments(store: Store) -> None:
     review(store, "star", True)
     review(store, "comment", "really?")
     review(store, "comment", "no", author="bob")
     review(store, "comment", "hm", sample=1)
-    line = store.lines(RUN, RecordFilter(), 0, 1)[0]
+    line = store.summaries(RUN, RecordFilter(), 0, 1)[0]
     assert (line.starred, line.comments) == (True, 2)
-    assert places(store, starred=True) == [(0, 0)]
-    assert places(store, commented=True) == [(0, 0), (1, 0)]
-    assert places(store, commented=True, starred=True) == [(0, 0)]
-    assert places(store, commented=True, outcome="fail") == [(1, 0)]
+    assert find_keys(store, starred=True) == [(0, 0)]
+    assert find_keys(store, commented=True) == [(0, 0), (1, 0)]
+    assert find_keys(store, commented=True, starred=True) == [(0, 0)]
+    assert find_keys(store, commented=True, outcome="fail") == [(1, 0)]
 
 
-def test_the_newest_review_of_an_author_counts(store: Store) -> None:
+def test_newest_review_of_author_counts(store: Store) -> None:
     for starred in (True, False, True, False):
         review(store, "star", starred)
     review(store, "comment", "old")
     review(store, "comment", "new")
-    assert places(store, starred=True) == []
+    assert find_keys(store, starred=True) == []
     assert [r.body for r in StoredReviews(store.reviews(RUN)).comments[0, 0]] == ["new"]
     review(store, "star", True, author="bob")
     review(store, "star", False)
-    assert places(store, starred=True) == [(0, 0)], "bob's star is not ann's to take away"
+    assert find_keys(store, starred=True) == [(0, 0)], "bob's star is not ann's to take away"
     review(store, "comment", "")
-    assert places(store, commented=True) == []
+    assert find_keys(store, commented=True) == []
     assert len(store.reviews(RUN)) == 9, "nothing is ever taken away"
 
 
-def test_the_newest_score_of_all_authors_stands_last(store: Store) -> None:
+def test_newest_score_of_all_authors_is_last(store: Store) -> None:
     review(store, "score", 0.0)
     review(store, "score", 0.5, author="bob")
     review(store, "score", 1.0)
@@ -237,25 +237,25 @@ def test_the_newest_score_of_all_authors_stands_last(store: Store) -> None:
 
 def test_files_of_a_sample(store: Store) -> None:
     folder = store.artifact_folder(RUN)
-    for name in ("000000-0-1/film.mp4", "000000-0-2/deep/log", "000000-1-1/film.mp4", "process-1.log"):
+    for name in ("000000-0-1/video.mp4", "000000-0-2/deep/log", "000000-1-1/video.mp4", "process-1.log"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
-    store._database.artifacts.keep(RUN.id)
-    assert store.artifacts(RUN, 0) == ["000000-0-1/film.mp4", "000000-0-2/deep/log"]
-    assert store.artifacts(RUN, 0, 1) == ["000000-1-1/film.mp4"]
+    store._database.artifacts.save(RUN.id)
+    assert store.artifacts(RUN, 0) == ["000000-0-1/video.mp4", "000000-0-2/deep/log"]
+    assert store.artifacts(RUN, 0, 1) == ["000000-1-1/video.mp4"]
     assert store.artifacts(RUN, 7) == []
     size, file = store.open_artifact(RUN, "process-1.log")
     with file:
         assert (size, file.read()) == (13, b"process-1.log")
 
 
-def test_no_file_outside_of_the_run(store: Store, tmp_path: Path) -> None:
+def test_files_outside_run_are_refused(store: Store, tmp_path: Path) -> None:
     folder = store.artifact_folder(RUN)
     (folder / "000000-0-1").mkdir(parents=True)
     (tmp_path / "secret").write_text("secret")
     (folder / "000000-0-1" / "link").symlink_to(tmp_path / "secret")
     (folder / "000000-0-1" / "folder").symlink_to(tmp_path)
-    store._database.artifacts.keep(RUN.id)
+    store._database.artifacts.save(RUN.id)
     assert store.artifacts(RUN, 0) == []
     up = os.path.relpath(tmp_path / "secret", folder)
     for name in (
@@ -276,7 +276,7 @@ def test_no_file_outside_of_the_run(store: Store, tmp_path: Path) -> None:
 # -- tags -------------------------------------------------------------------------------------
 
 
-def test_tags_are_kept_with_the_run(adding: str, each_store: str) -> None:
+def test_tags_are_stored_with_run(adding: str, each_store: str) -> None:
     from proctor.core.evaluation import resume
 
     run = proctor.evaluate(adding, "scripted/oracle", tags=["night", "v2"]).run

@@ -37,7 +37,7 @@ def store(each_store: str) -> Iterator[Store]:
     store.close()
 
 
-def test_a_run_reads_back_as_it_was(store: Store) -> None:
+def test_run_round_trips(store: Store) -> None:
     run = make_run()
     store.save(run)
     assert store.run(run.id) == run
@@ -45,7 +45,7 @@ def test_a_run_reads_back_as_it_was(store: Store) -> None:
     assert store.run("latest") == run
 
 
-def test_who_reads_cannot_write(store: Store) -> None:
+def test_read_mode_cannot_write(store: Store) -> None:
     store.save(make_run())
     reader = open_store(store.url, "read")
     with pytest.raises(StoreWriteError, match=r"Writing to .* failed: .*read-?only"):
@@ -53,7 +53,7 @@ def test_who_reads_cannot_write(store: Store) -> None:
     reader.close()
 
 
-def test_ambiguous_and_unknown_runs(store: Store) -> None:
+def test_ambiguous_and_unknown_runs_are_refused(store: Store) -> None:
     store.save(make_run("20260101-000000-aaaaaa", 1))
     store.save(make_run("20260101-000000-aaaaab", 2))
     assert store.run("latest").id.endswith("b")
@@ -64,7 +64,7 @@ def test_ambiguous_and_unknown_runs(store: Store) -> None:
         store.run("20250101")
 
 
-def test_a_later_record_takes_the_place_of_an_earlier_one(store: Store) -> None:
+def test_later_record_replaces_earlier_one(store: Store) -> None:
     run = make_run()
     store.save(run)
     for value in (None, 1.0):
@@ -78,7 +78,7 @@ def test_a_later_record_takes_the_place_of_an_earlier_one(store: Store) -> None:
     assert store.scored(run) == {(0, 0): b"d"}
 
 
-def test_records_come_in_the_order_of_the_exam(store: Store) -> None:
+def test_records_are_in_sample_order(store: Store) -> None:
     run = make_run()
     store.save(run)
     with Writer(store, run) as writer:
@@ -88,7 +88,7 @@ def test_records_come_in_the_order_of_the_exam(store: Store) -> None:
     assert store.counts(run) == {"correct": 4}
 
 
-def test_a_finished_sample_is_durable_though_the_event_loop_is_blocked(store: Store) -> None:
+def test_record_is_durable_while_event_loop_is_blocked(store: Store) -> None:
     """The writer commits from its own thread: the caller never lets go here until another connection sees the row."""
     run = make_run()
     store.save(run)
@@ -98,11 +98,11 @@ def test_a_finished_sample_is_durable_though_the_event_loop_is_blocked(store: St
             assert writer._thread.is_alive()
 
 
-def test_more_than_the_backlog_can_hold(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_put_blocks_at_full_backlog(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run()
     store.save(run)
     monkeypatch.setattr("proctor.store.writer.BATCH", 200)
-    monkeypatch.setattr("proctor.store.writer.BACKLOG", 1000)
+    monkeypatch.setattr("proctor.store.writer.MAX_BACKLOG", 1000)
     with Writer(store, run) as writer:
         for index in range(3000):
             writer.put(make_record(index), b"")
@@ -120,34 +120,34 @@ def test_records_of_one_batch_are_all_written_and_replaced(store: Store, count: 
         assert list(store.sample_digests(run)) == [digest + b"%d" % index for index in range(count)]
 
 
-def test_a_newer_store_is_left_alone(store: Store) -> None:
+def test_newer_store_is_refused_unchanged(store: Store) -> None:
     store._database.set_version(SCHEMA_VERSION + 1)
     with pytest.raises(StoreError, match="written by a newer proctor"):
         open_store(store.url)
 
 
-def test_what_is_no_store_is_left_alone(tmp_path: Path) -> None:
+def test_file_that_is_not_a_store_is_refused_unchanged(tmp_path: Path) -> None:
     (tmp_path / "runs.db").write_text("these are my notes, not a database, and longer than a header " * 20)
     with pytest.raises(StoreError, match="not a database"):
         open_store(str(tmp_path))
     assert (tmp_path / "runs.db").read_text().startswith("these are my notes")
 
 
-def test_only_one_process_works_on_a_run(store: Store) -> None:
+def test_run_lock_is_exclusive(store: Store) -> None:
     run = make_run()
     with (
         closing(open_store(store.url)) as other,
-        store.hold(run.id),
-        pytest.raises(StoreError, match="still being worked on"),
-        other.hold(run.id),
+        store.lock_run(run.id),
+        pytest.raises(StoreError, match="in use by another process"),
+        other.lock_run(run.id),
     ):
         pass
-    with store.hold(run.id):
+    with store.lock_run(run.id):
         pass
 
 
 @pytest.mark.parametrize(("processes", "samples"), [(3, 1000), pytest.param(8, 3000, marks=pytest.mark.slow)])
-def test_several_runs_write_one_store_at_once(
+def test_concurrent_runs_share_a_store(
     adding: str, each_store: str, monkeypatch: pytest.MonkeyPatch, processes: int, samples: int
 ) -> None:
     """Several processes at the same time, on a store that does not exist yet."""
@@ -162,7 +162,7 @@ def test_several_runs_write_one_store_at_once(
         assert all(len(store.scored(run)) == samples for run in store.runs())
 
 
-def test_a_full_disk_stops_the_run_and_keeps_what_was_stored(adding: str, tmp_path: Path) -> None:
+def test_full_disk_stops_run_and_keeps_records(adding: str, tmp_path: Path) -> None:
     """The kernel refuses to let the file grow, in the process that writes."""
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "scripted/oracle", "--limit", "200000", "-q"]
     limited = ["bash", "-c", 'ulimit -f 30000 && exec "$@"', "bash", *command]  # kilobytes: more than the largest batch
@@ -180,7 +180,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_stored(adding: str, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_really_full_disk(adding: str, tmp_path: Path) -> None:
+def test_full_file_system_stops_run(adding: str, tmp_path: Path) -> None:
     """A file system with two megabytes left, in a mount namespace of its own; then room is made and the run goes on."""
     script = f"""
     set -e
@@ -201,15 +201,15 @@ def test_a_really_full_disk(adding: str, tmp_path: Path) -> None:
     assert "20,000 scored" in done.stdout
 
 
-def test_an_unwritable_store_says_so(tmp_path: Path) -> None:
+def test_unwritable_store_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Cannot use the store"):
         open_store(str(tmp_path / "file" / "store"))
-    with pytest.raises(StoreError, match="No store of kind 'mongodb'"):
+    with pytest.raises(StoreError, match="Unknown kind of store 'mongodb'"):
         open_store("mongodb://host/db")
 
 
-def test_a_store_that_may_only_be_read(adding: str, tmp_path: Path) -> None:
+def test_readonly_store_can_be_read(adding: str, tmp_path: Path) -> None:
     """On a read-only mount, in a mount namespace of its own: list, show and export work, run says that it cannot."""
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine allows no mount namespaces")
@@ -229,7 +229,7 @@ def test_a_store_that_may_only_be_read(adding: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["runs.db", pytest.param("", marks=pytest.mark.slow)])
-def test_a_store_that_is_removed_under_a_run(adding: str, tmp_path: Path, stalling: Stalling, what: str) -> None:
+def test_removed_store_stops_run(adding: str, tmp_path: Path, stalling: Stalling, what: str) -> None:
     server = stalling(3)
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -245,13 +245,13 @@ def test_a_store_that_is_removed_under_a_run(adding: str, tmp_path: Path, stalli
     assert len(said.splitlines()) == 1
 
 
-def test_one_store_in_which_nothing_is_yet(tmp_path: Path) -> None:
+def test_empty_store_is_explained(tmp_path: Path) -> None:
     (tmp_path / "runs.db").touch()
-    with pytest.raises(StoreError, match="Nothing is in the store"):
+    with pytest.raises(StoreError, match="is still empty"):
         open_store(str(tmp_path), "read")
 
 
-def test_a_failing_writer_tells_the_run(store: Store) -> None:
+def test_failing_writer_stops_run(store: Store) -> None:
     run = make_run()
     store.save(run)
     store._database.execute("DROP TABLE records")
@@ -265,7 +265,7 @@ def test_a_failing_writer_tells_the_run(store: Store) -> None:
         exam()
 
 
-def test_the_store_is_where_it_was_named(adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_is_at_given_path(adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     proctor.evaluate(adding, "scripted/oracle", store=str(tmp_path / "a"))
     assert (tmp_path / "a" / "runs.db").exists()
     proctor.evaluate(adding, "scripted/oracle")
@@ -284,11 +284,11 @@ def test_rows_hold_what_queries_need(store: Store) -> None:
 
 
 @pytest.mark.parametrize("asked", ["1", "1.0", "1e0", "100e-2"])
-def test_a_number_is_found_however_it_is_written(store: Store, asked: str) -> None:
+def test_search_finds_numbers_in_any_spelling(store: Store, asked: str) -> None:
     run = make_run()
     store.save(run)
     for index, held in enumerate((1, 1.0, "1", 10, 11, 0.1, "x")):
         record = Record(Sample(f"s{index}", index, "q", metadata={"n": held}), 0, (), Score(1.0))
         store.write(run, [(record, b"d")])
-    found = store.lines(run, RecordFilter(metadata={"n": asked}), 0, 10)
+    found = store.summaries(run, RecordFilter(metadata={"n": asked}), 0, 10)
     assert [line.sample for line in found] == [0, 1, 2]

@@ -41,40 +41,40 @@ def open_team_store(each_store: str) -> Iterator[OpenStore]:
         yield open_it
 
 
-def test_files_are_read_part_by_part(open_team_store: OpenStore) -> None:
+def test_files_are_read_in_parts(open_team_store: OpenStore) -> None:
     store = open_team_store()
     store.save(RUN)
     folder = store.artifact_folder(RUN)
     (folder / "000000-0-1").mkdir(parents=True)
     content = os.urandom(2 * PART + 12_345)
-    (folder / "000000-0-1" / "film.mp4").write_bytes(content)
+    (folder / "000000-0-1" / "video.mp4").write_bytes(content)
     (folder / "000000-0-1" / "empty").touch()
     (folder / "000000-0-1" / os.fsdecode(b"odd-\xff")).touch()
-    with store.workplace(RUN):
+    with store.working_folder(RUN):
         pass
     assert not folder.exists(), "the copy is enough"
-    assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/film.mp4", "000000-0-1/odd-?"]
-    size, file = store.open_artifact(RUN, "000000-0-1/film.mp4")
+    assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/video.mp4", "000000-0-1/odd-?"]
+    size, file = store.open_artifact(RUN, "000000-0-1/video.mp4")
     with file:
         assert size == len(content)
         assert file.read() == content
-        for place, length in ((PART - 10, 20), (5, 3), (2 * PART + 12_000, 999), (size, 1), (0, PART + 1)):
-            file.seek(place)
-            assert file.read(length) == content[place : place + length]
+        for offset, length in ((PART - 10, 20), (5, 3), (2 * PART + 12_000, 999), (size, 1), (0, PART + 1)):
+            file.seek(offset)
+            assert file.read(length) == content[offset : offset + length]
         assert file.seek(-5, io.SEEK_END) == size - 5
         assert file.read() == content[-5:]
     size, file = store.open_artifact(RUN, "000000-0-1/empty")
     with file:
         assert (size, file.read()) == (0, b"")
-    with pytest.raises(UsageError, match=f"Run {RUN.id} has no file 'film.mp4'"):
-        store.open_artifact(RUN, "film.mp4")
+    with pytest.raises(UsageError, match=f"Run {RUN.id} has no file 'video.mp4'"):
+        store.open_artifact(RUN, "video.mp4")
 
 
-def test_files_are_there_with_their_record(open_team_store: OpenStore) -> None:
+def test_files_are_stored_before_their_record(open_team_store: OpenStore) -> None:
     """Not only at the end: others look on, and the machine may die."""
     store, other = open_team_store(), open_team_store()
     store.save(RUN)
-    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
+    with store.working_folder(RUN) as folder, Writer(store, RUN) as writer:
         for index in (0, 1):
             (folder / f"{index:06}-0-1").mkdir(parents=True)
             (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
@@ -88,20 +88,20 @@ def test_files_are_there_with_their_record(open_team_store: OpenStore) -> None:
     assert other.open_artifact(RUN, "000001-0-1/events.jsonl")[1].read() == b"of 1"
 
 
-def test_a_run_goes_on_on_another_machine(
+def test_run_resumes_on_another_machine(
     open_team_store: OpenStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Of a sample that was played but not judged, the files come along."""
     store = open_team_store()
     store.save(RUN)
-    with store.workplace(RUN) as folder, Writer(store, RUN) as writer:
+    with store.working_folder(RUN) as folder, Writer(store, RUN) as writer:
         for index in (0, 1):
             (folder / f"{index:06}-0-1").mkdir(parents=True)
             (folder / f"{index:06}-0-1" / "events.jsonl").write_text(f"of {index}")
         writer.put(a_record(0), b"")
         writer.put(msgspec.structs.replace(a_record(1), score=None), b"")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
-    with open_team_store().workplace(RUN) as folder:
+    with open_team_store().working_folder(RUN) as folder:
         assert folder.is_relative_to(tmp_path / "elsewhere")
         assert [path.name for path in folder.iterdir()] == ["000001-0-1"], "what is scored is not needed any more"
         assert (folder / "000001-0-1" / "events.jsonl").read_text() == "of 1"

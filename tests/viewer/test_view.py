@@ -29,7 +29,7 @@ from test_viewer_server import Viewer
 
 import proctor
 from conftest import Stalling
-from helpers.results_store import CUT_OFF, HOSTILE, made_record, made_run
+from helpers.results_store import CUT_OFF, HOSTILE, make_record, make_run
 from proctor.core.errors import ProctorError
 from proctor.core.types import Record
 from proctor.store import open_store
@@ -72,24 +72,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     for model in ("scripted/oracle", "scripted/random"):
         proctor.evaluate("shapes/count", model, limit=30, store=place, group_by=["shapes"], tags=["nightly"])
     store = open_store(place)
-    made_run(
-        store, FIRST, 60, lambda i: made_record(i, float(i % 2) if i else None), candidate="made/first", tags=["a"]
+    make_run(
+        store, FIRST, 60, lambda i: make_record(i, float(i % 2) if i else None), candidate="made/first", tags=["a"]
     )
-    made_run(store, SECOND, 60, lambda i: made_record(i, float(i % 3 > 0), words=""), candidate="made/second")
+    make_run(store, SECOND, 60, lambda i: make_record(i, float(i % 3 > 0), words=""), candidate="made/second")
     hostile = {0: 0.0, 1: 1.0}
-    made_run(
-        store, EVIL, 2, lambda i: made_record(i, hostile[i], HOSTILE, HOSTILE), candidate=HOSTILE, task="made/evil"
+    make_run(
+        store, EVIL, 2, lambda i: make_record(i, hostile[i], HOSTILE, HOSTILE), candidate=HOSTILE, task="made/evil"
     )
-    made_run(
+    make_run(
         store,
         REASONING,
         40,
-        lambda i: made_record(i, float(i % 2), CUT_OFF if i % 4 == 0 else "unreadable" if i % 4 == 2 else ""),
+        lambda i: make_record(i, float(i % 2), CUT_OFF if i % 4 == 0 else "unreadable" if i % 4 == 2 else ""),
         candidate="made/reasoning",
         task="made/reasoned",
     )
     if any(item.path == request.path and item.get_closest_marker("slow") for item in request.session.items):
-        made_run(store, LONGEST, LONG, lambda i: made_record(i, float(i % 4 > 0)), task="made/long")
+        make_run(store, LONGEST, LONG, lambda i: make_record(i, float(i % 4 > 0)), task="made/long")
         add_families(root, place)
     store.close()
     return root
@@ -739,12 +739,12 @@ def test_every_value_of_the_metadata_finds_its_samples(watch: Callable[[str], Wa
     place, run = str(tmp_path / "store"), FIRST
 
     def awkward(index: int) -> Record:
-        record = made_record(index, 1.0)
+        record = make_record(index, 1.0)
         metadata = record.sample.metadata | (held if index else dict.fromkeys(held, "other"))
         return replace(record, sample=replace(record.sample, metadata=metadata))
 
     store = open_store(place)
-    made_run(store, run, 3, awkward)
+    make_run(store, run, 3, awkward)
     store.close()
     viewer = Viewer("--store", place)
     command = [sys.executable, "-m", "proctor", "view", "--store", place, "--export", str(tmp_path / "out")]

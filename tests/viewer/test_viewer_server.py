@@ -19,7 +19,7 @@ import pytest
 
 import proctor as proctor_package
 from conftest import Command
-from helpers.results_store import made_record, made_run
+from helpers.results_store import make_record, make_run
 from proctor.store import open_store
 from proctor.viewer.assets import page_files
 from proctor.viewer.timeline import read_timeline
@@ -87,7 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("viewer")
     (root / "secret.txt").write_text(SECRET)
     store = open_store(str(root / "store"))
-    made_run(store, RUN, 30, lambda index: made_record(index, float(index % 3 > 0) if index else None))
+    make_run(store, RUN, 30, lambda index: make_record(index, float(index % 3 > 0) if index else None))
     files = store.artifact_folder(store.run(RUN)) / "000003-0-1"
     files.mkdir(parents=True)
     (files / "film.mp4").write_bytes(bytes(range(256)) * 40)

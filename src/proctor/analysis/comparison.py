@@ -20,14 +20,14 @@ from proctor.metrics.paired import (
     POWER,
     Difference,
     compare_pairs,
-    detectable,
+    detectable_difference,
     holm,
     least_spread,
     pairs_needed,
     samples_needed,
 )
 from proctor.metrics.statistics import score_mean
-from proctor.metrics.summary import natural
+from proctor.metrics.summary import natural_key
 from proctor.store import open_store
 from proctor.store.store import Store
 
@@ -286,7 +286,9 @@ def _contrast(
     visible = None
     needed = None
     if difference.units > 1:
-        visible = detectable(difference.n, difference.spread, whole=difference.whole, design=difference.design)
+        visible = detectable_difference(
+            difference.n, difference.spread, whole=difference.whole, design=difference.design
+        )
         if detect is not None:
             spread = least_spread(detect, difference.spread, difference.whole)
             needed = pairs_needed(detect, spread, design=difference.design)
@@ -329,7 +331,7 @@ def _grouped(both: Iterable[tuple[Answered, Answered]], values: dict[int, str]) 
             groups.setdefault(values[one[0].sample], []).append(one)
     return {
         value: _difference([a for a, _ in groups[value]], [b for _, b in groups[value]])
-        for value in sorted(groups, key=natural)
+        for value in sorted(groups, key=natural_key)
     }
 
 

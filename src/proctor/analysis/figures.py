@@ -28,7 +28,7 @@ from proctor.analysis.report import Report
 from proctor.core.errors import UnknownNameError, UsageError
 from proctor.core.options import differing_options, format_options, result_options
 from proctor.core.types import Metric, Record, Run
-from proctor.metrics.passing import count_tries, estimates
+from proctor.metrics.passing import count_passes, estimates
 from proctor.metrics.statistics import score_mean
 from proctor.store.store import Store
 
@@ -108,7 +108,7 @@ def _curves(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
 def _passes(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
     lines, problems = [], set()
     for run, label in zip(runs, _labels(runs), strict=True):
-        counts = list(count_tries(store.records(run)).values())
+        counts = list(count_passes(store.records(run)).values())
         if not counts:
             raise UsageError(f"Run {run.id} has nothing that passed or failed.")
         fewest = min(n for n, _ in counts)
@@ -133,7 +133,7 @@ def _spaced(last: int) -> list[int]:
 def _histograms(store: Store, runs: Sequence[Run], metric: str, by: str) -> Plot:
     found = []
     for run, label in zip(runs, _labels(runs), strict=True):
-        values = store.values(run).value
+        values = store.columns(run).value
         scores = [value for value in values if value is not None]
         found.append(Histogram(label, scores, len(values) - len(scores)))
     if not any(histogram.scores for histogram in found):

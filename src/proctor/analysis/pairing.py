@@ -12,7 +12,7 @@ from proctor.core.errors import NotComparableError
 from proctor.core.loading import is_task_file
 from proctor.core.types import Run
 from proctor.store.store import Store
-from proctor.store.types import Values
+from proctor.store.types import RecordColumns
 
 # What decides how a score comes about, though the samples may be the same.
 MARKING = ("program_timeout",)
@@ -58,7 +58,7 @@ class RunSamples:
     def __init__(self, store: Store, run: Run) -> None:
         self.run = run
         self.status = store.status(run)
-        self.samples = _samples(store.values(run))
+        self.samples = _samples(store.columns(run))
 
     @property
     def scored(self) -> list[float]:
@@ -101,7 +101,7 @@ def differing(first: Run, second: Run, keys: Sequence[str]) -> str:
     return ", ".join(f"{key} {_said(one)} and {_said(other)}" for key, one, other in pairs if one != other)
 
 
-def _samples(values: Values) -> list[Answered]:
+def _samples(values: RecordColumns) -> list[Answered]:
     rows = zip(values.sample, values.sample_id, values.digest, values.cluster, values.value, strict=True)
     if not any(values.epoch):
         return [Answered(*row) for row in rows]

@@ -12,7 +12,7 @@ from proctor.analysis.reviews import Reviews, count_reviews
 from proctor.core.extras import import_extra
 from proctor.core.types import Metric, Record, Run
 from proctor.metrics.precision import NO_INTERVAL
-from proctor.store import open_store, place_of, store_url
+from proctor.store import open_store, store_location, store_url
 
 MANY_GROUPS = 12  # of one key: beyond, the report in words has them only if they were asked for
 
@@ -66,7 +66,7 @@ class Report:
             "seconds": round(run.seconds, 3),
             "config": run.config,
             "provenance": run.provenance,
-            "store": place_of(self.store),
+            "store": store_location(self.store),
         }
         if self.reviews is not None:
             result["reviews"] = self.reviews
@@ -122,7 +122,7 @@ class Report:
         if limit := run.provenance.get("concurrency"):
             pushed = f", pushed back {limit['pushbacks']} times" if limit["pushbacks"] else ""
             lines.append(f"  concurrency    {limit['settled']} of at most {limit['most']}{pushed}")
-        lines.append(f"  run            {run.id} in {place_of(self.store, short=True)}")
+        lines.append(f"  run            {run.id} in {store_location(self.store, short=True)}")
         if notice := truncation_notice(run):
             lines.append(f"  CUT OFF        {notice}")
         return "\n".join(lines)

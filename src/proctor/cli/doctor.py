@@ -24,7 +24,7 @@ from proctor.cli.options import add_store_flag
 from proctor.cli.output import print_json
 from proctor.core import machine
 from proctor.core.errors import StoreError
-from proctor.store import is_server, open_database, place_of, store_url
+from proctor.store import is_server, open_database, store_location, store_url
 
 WIDTH = 110
 INDENT = " " * 26
@@ -98,7 +98,7 @@ def _store(store: str | None) -> Check:
             open_database(url, "read").close()
         except StoreError as error:
             return Check("store", False, str(error), "Choose another with --store or PROCTOR_STORE.", needed=True)
-        return Check("store", True, f"{place_of(url)} answers")
+        return Check("store", True, f"{store_location(url)} answers")
     return _writable(
         "store",
         Path(url),

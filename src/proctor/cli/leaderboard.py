@@ -34,7 +34,7 @@ def call(args: argparse.Namespace) -> int:
         return 0
     if not boards:
         task = f" of {args.task}" if args.task else ""
-        raise UsageError(f"No complete run{task} in {store.place}. `proctor list runs` shows all runs.")
+        raise UsageError(f"No complete run{task} in {store.location}. `proctor list runs` shows all runs.")
     print("\n\n".join(_format(board) for board in boards))
     return 0
 

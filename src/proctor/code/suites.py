@@ -13,7 +13,7 @@ from msgspec import Struct
 from proctor.code.execution import Judge, Trial, run_programs, trial_of
 from proctor.code.keyed import KeyedTask
 from proctor.core.types import Sample
-from proctor.metrics.passing import Passing, mean_pass_at_k
+from proctor.metrics.passing import PassAtK, mean_pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.sandbox import Limits, Program
 
@@ -70,7 +70,7 @@ class SuiteTask(KeyedTask):
         return self.sum_up(trials)
 
     def tally(self) -> Tally:
-        return Passing(self.ks)
+        return PassAtK(self.ks)
 
     def _counts_itself(self) -> bool:
         return False  # process_results is for callers from outside a run

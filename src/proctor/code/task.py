@@ -29,7 +29,7 @@ from proctor.core.config import RunConfig
 from proctor.core.errors import MissingDataError, TaskError, UsageError
 from proctor.core.reasoning import strip_reasoning
 from proctor.core.types import Message, Output, Prompt, Record, Sample, Score
-from proctor.metrics.passing import Passing, mean_pass_at_k
+from proctor.metrics.passing import PassAtK, mean_pass_at_k
 from proctor.metrics.summary import Tally
 from proctor.models.base import Request
 from proctor.models.providers.generations import LOADED
@@ -419,7 +419,7 @@ class Task(ScoringMixin, core.Task):
         return trials
 
     def tally(self) -> Tally:
-        return results.Results(self) if self._counts_itself() else Passing(self.ks)
+        return results.Results(self) if self._counts_itself() else PassAtK(self.ks)
 
     def _counts_itself(self) -> bool:
         return type(self).process_results is not Task.process_results

@@ -13,8 +13,8 @@ class Candidate(ABC):
     name: str
     # The requests that it processes at once, also if --concurrency allows more.
     # Final after `prepare`.
-    places: int = 1
-    batches: bool = False  # faster if requests arrive together than one after the other
+    slots: int = 1
+    batches_requests: bool = False  # faster if requests arrive together than one by one
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
         """Called once before the first sample: loads weights, contacts the server, reads samples."""

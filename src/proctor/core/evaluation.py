@@ -131,7 +131,7 @@ async def _start(task_class: type[Task], config: RunConfig, observer: Observer, 
             created=time.time(),
             total=None if count is None else count * config.epochs,
         )
-        with store.hold(run.id):
+        with store.lock_run(run.id):
             return await _execute(run, RunContext(task, config, store, observer, budget))
     finally:
         store.close()
@@ -167,7 +167,7 @@ async def _resume(run_id: str, overrides: Mapping[str, Any], observer: Observer)
     store = open_store(overrides.get("store"), "write")
     try:
         run_id = store.run(run_id).id
-        with store.hold(run_id):
+        with store.lock_run(run_id):
             run = store.run(run_id)  # again, since only now no other process can change it
             stored = {key: value for key, value in run.config.items() if key in FIELDS}
             settings = stored["settings"] | overrides.get("settings", {})
@@ -238,7 +238,7 @@ async def _run_candidate(run: Run, context: RunContext) -> Run:
 async def _run_task(run: Run, candidate: Candidate, context: RunContext) -> Run:
     """Opens the task and its sandbox, and runs the samples."""
     task, config, store = context.task, context.config, context.store
-    with store.workplace(run) as task.artifacts:
+    with store.working_folder(run) as task.artifacts:
         async with open_task(task, config):
             if (noted := _with_isolation(run, context)) != run:
                 store.save(run := noted)
@@ -254,7 +254,7 @@ async def _run_task(run: Run, candidate: Candidate, context: RunContext) -> Run:
 
 def _model_defaults(config: RunConfig, task: Task, model: Model) -> dict[str, Any]:
     """Options that the user left to the model. The run stores them, so that a resume uses the same."""
-    filled: dict[str, Any] = {} if config.api else {"api": model.usual_api}
+    filled: dict[str, Any] = {} if config.api else {"api": model.default_api}
     if config.max_tokens is None and config.max_length is None:
         filled["max_tokens"] = max(task.max_tokens, model.reasoning_tokens)
     return filled
@@ -304,7 +304,7 @@ def _infrequent_gc() -> Iterator[None]:
 def _open_candidate(context: RunContext) -> Candidate:
     config = context.config
     if config.model:
-        return open_model(config, context.budget, foreseen=context.task.asks_its_inputs)
+        return open_model(config, context.budget, inputs_known=context.task.asks_its_inputs)
     open_agent: Callable[[str], Candidate] = import_object(OPEN_AGENT)
     return open_agent(config.agent)
 

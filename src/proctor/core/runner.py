@@ -31,7 +31,7 @@ from proctor.core.errors import (
 )
 from proctor.core.task import Task, mark_truncated, take_samples
 from proctor.core.types import Output, Prompt, Record, Run, Sample, SampleError, Score, Status, Timing, Usage
-from proctor.metrics.precision import Precision, SequentialTally, place_in_exam
+from proctor.metrics.precision import PrecisionMonitor, SequentialTally, order_key
 from proctor.metrics.summary import Tally, summarise
 from proctor.store.store import Store
 from proctor.store.writer import Writer
@@ -115,10 +115,10 @@ class RunLoop:
         store, until_ci = context.store, context.config.until_ci
         self._scored = store.scored(run)
         self._answered = store.answered(run)
-        self._precision: Precision | None = None
+        self._precision: PrecisionMonitor | None = None
         self._values: dict[tuple[int, int], float | None] = {}
         if until_ci is not None:
-            self._precision = Precision(until_ci, context.config.epochs)
+            self._precision = PrecisionMonitor(until_ci, context.config.epochs)
             self._values = _stored_values(store, run, self._scored)
         self._finished = len(self._scored)
         self._next_yield = 0.0
@@ -135,7 +135,7 @@ class RunLoop:
             while active < self._max_samples():
                 active += 1
                 workers.create_task(work(workers))
-                if not self._candidate.batches:
+                if not self._candidate.batches_requests:
                     # This worker starts the next one: if all began at once,
                     # the first answer would arrive only after the last request.
                     break
@@ -194,7 +194,7 @@ class RunLoop:
             return samples
         if self._task.fixed:
             seed = self._config.seed
-            samples = sorted(samples, key=lambda s: place_in_exam(s.index, seed, fixed=True))
+            samples = sorted(samples, key=lambda s: order_key(s.index, seed, fixed=True))
         return self._precision.until_reached(samples, self._values)
 
     def _note(self, record: Record) -> None:
@@ -290,7 +290,7 @@ def finish_run(run: Run, context: RunContext, status: Status, reason: str) -> Ru
     def tally() -> Tally:
         if config.until_ci is None:
             return task.tally()
-        order = partial(place_in_exam, seed=config.seed, fixed=task.fixed)
+        order = partial(order_key, seed=config.seed, fixed=task.fixed)
         return SequentialTally(task.tally(), task.metric, config.until_ci, order)
 
     try:
@@ -376,6 +376,6 @@ def _is_being_cancelled() -> bool:
 
 def _stored_values(store: Store, run: Run, scored: Container[tuple[int, int]]) -> dict[tuple[int, int], float | None]:
     """The values of the scored records, by sample and epoch."""
-    columns = store.values(run)
+    columns = store.columns(run)
     rows = zip(columns.sample, columns.epoch, columns.value, strict=True)
     return {(sample, epoch): value for sample, epoch, value in rows if (sample, epoch) in scored}

@@ -89,8 +89,8 @@ class Task(ABC):
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
         """How many samples run at once. Read repeatedly, since the concurrency may change."""
-        judged = self.sandbox.places if needs_sandbox(self, config) else 0
-        return max(candidate.places, judged) * SAMPLES_PER_SLOT
+        judged = self.sandbox.slots if needs_sandbox(self, config) else 0
+        return max(candidate.slots, judged) * SAMPLES_PER_SLOT
 
     async def open(self, config: RunConfig) -> None:  # noqa: B027
         """Called once before the first sample: starts what asking and judging need."""

@@ -1,1 +1,1 @@
-"""Metrics and the statistics that make them honest."""
+"""Metrics, with standard errors and confidence intervals."""

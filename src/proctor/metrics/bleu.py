@@ -1,4 +1,4 @@
-"""BLEU, how many short runs of words two texts share: over a corpus, and smoothed for single sentences."""
+"""BLEU: n-gram precision against references, of a corpus, and smoothed for single sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypedDict
 
-from proctor.metrics.pairs import paired
+from proctor.metrics.pairs import pair_up
 
 MAX_ORDER = 4
 
@@ -26,10 +26,10 @@ class BleuScore(TypedDict):
 
 
 class Overlap(NamedTuple):
-    """What one prediction has in common with its references; BLEU is made of sums of these."""
+    """The n-gram counts of one prediction; BLEU is computed from their sums."""
 
-    shared: tuple[int, ...]  # runs of 1, 2, … tokens that occur in a reference too
-    possible: tuple[int, ...]  # all runs of 1, 2, … tokens
+    shared: tuple[int, ...]  # n-grams of 1, 2, … tokens that occur in a reference too
+    possible: tuple[int, ...]  # all n-grams of 1, 2, … tokens
     length: int
     reference_length: int  # of the shortest reference
 
@@ -41,8 +41,11 @@ def bleu(
     smooth: bool = False,
     tokenizer: Tokenizer | None = None,
 ) -> BleuScore:
-    """Papineni et al. 2002, equal to Hugging Face's metric "bleu". References are one or several per prediction."""
-    pairs = paired(predictions, references)
+    """Corpus BLEU (Papineni et al. 2002), equal to Hugging Face's metric "bleu".
+
+    A prediction has one or several references.
+    """
+    pairs = pair_up(predictions, references)
     return bleu_of((overlap(prediction, expected, max_order, tokenizer) for prediction, expected in pairs), smooth)
 
 
@@ -52,7 +55,7 @@ def overlap(
     max_order: int = MAX_ORDER,
     tokenizer: Tokenizer | None = None,
 ) -> Overlap:
-    """The part of BLEU that needs the texts, once per prediction; `bleu_of` may then be asked for many selections."""
+    """The n-gram counts of one prediction, from which `bleu_of` computes BLEU of any selection."""
     if isinstance(references, str):
         references = [references]
     if not references:
@@ -64,8 +67,8 @@ def overlap(
 def bleu_of(overlaps: Iterable[Overlap], smooth: bool = False) -> BleuScore:
     """BLEU of a corpus, from the overlaps of its predictions.
 
-    Smoothing adds one to the counts of every order. Lin and Och (2004) leave out single tokens, but the figures that
-    people compare with have them. Where either side has no token at all, the score is 0.
+    Smoothing adds one to the counts of every order. Lin and Och (2004) exclude unigrams, but
+    published scores include them. If either side has no tokens, the score is 0.
     """
     overlaps = list(overlaps)
     if not overlaps:
@@ -97,8 +100,8 @@ def bleu_of(overlaps: Iterable[Overlap], smooth: bool = False) -> BleuScore:
 def smoothed_bleu(prediction: str, references: str | Sequence[str]) -> float:
     """BLEU of one sentence, in [0, 1], as CodeXGLUE measures summaries of code.
 
-    Orders above one are smoothed as by Lin and Och (2004), and so are the lengths in the brevity penalty: a
-    prediction without tokens is not undefined, it only is too short.
+    Orders above one are smoothed as by Lin and Och (2004), and so are the lengths in the brevity
+    penalty, so that the score of a prediction without tokens is defined.
     """
     shared, possible, length, reference_length = overlap(prediction, references, tokenizer=words)
     if length and not shared[0]:
@@ -111,24 +114,24 @@ def smoothed_bleu(prediction: str, references: str | Sequence[str]) -> float:
 
 def _overlap(prediction: Tokens, references: Sequence[Tokens], max_order: int) -> Overlap:
     if max_order < 1:
-        raise ValueError(f"BLEU counts runs of at least one token: max_order is {max_order}")
+        raise ValueError(f"max_order must be at least 1, not {max_order}")
     shared = []
     for order in range(1, max_order + 1):
-        # A run counts as often as in the one reference that has it most often.
+        # Counts are clipped by the maximum over the references.
         allowed: Counter[tuple[str, ...]] = Counter()
         for reference in references:
-            allowed |= _runs(reference, order)
-        shared.append((_runs(prediction, order) & allowed).total())
+            allowed |= _ngrams(reference, order)
+        shared.append((_ngrams(prediction, order) & allowed).total())
     possible = (max(0, len(prediction) - order + 1) for order in range(1, max_order + 1))
     return Overlap(tuple(shared), tuple(possible), len(prediction), min(map(len, references)))
 
 
-def _runs(tokens: Tokens, order: int) -> Counter[tuple[str, ...]]:
+def _ngrams(tokens: Tokens, order: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
 
 
-# The rules of NIST's mteval-v13a, which are applied one after the other. They are kept to the letter, since a
-# consequence of their order is part of the figures: in "..5" the first full stop stands alone, the second does not.
+# The rules of NIST's mteval-v13a, applied in this order. The order affects scores: in "..5" the
+# first full stop is split off, the second is not.
 _ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 _SPACING = (
     (re.compile(r"""([!"#$%&()*+/:;<=>?@[\\\]^_`{|}~])"""), r" \1 "),
@@ -139,8 +142,8 @@ _SPACING = (
 
 
 def tokens_13a(text: str) -> list[str]:
-    """Words, numbers and signs, as mteval-v13a tells them apart."""
-    # A hyphen at the end of a line joins the halves of a word.
+    """Tokenize as mteval-v13a does."""
+    # A hyphen at the end of a line joins two halves of a word.
     text = text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
     for entity, sign in _ENTITIES:
         text = text.replace(entity, sign)
@@ -151,5 +154,5 @@ def tokens_13a(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Runs of letters and digits, and every other sign by itself; case does not count."""
+    """Lowercase words of letters and digits, and each other character by itself."""
     return re.findall(r"[^\W_]+|\S", text.lower())

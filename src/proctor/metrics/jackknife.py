@@ -1,4 +1,4 @@
-"""The uncertainty of a figure that only a whole corpus has, such as BLEU: leave some problems out and look again."""
+"""The grouped jackknife: standard errors of corpus-level statistics such as BLEU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from proctor.core.types import Metric
 from proctor.metrics.statistics import CONFIDENCE, student_t_quantile
 
-GROUPS = 20  # as many evaluations of the statistic, and few enough that Student's quantile is not far from the normal
+GROUPS = 20  # evaluations of the statistic; enough for Student's quantile to be near the normal one
 
 
 def grouped_jackknife(
@@ -19,10 +19,10 @@ def grouped_jackknife(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     confidence: float = CONFIDENCE,
 ) -> Metric:
-    """The statistic of problems 0 … n-1, and its standard error by leaving out one group of them at a time.
+    """The statistic of problems 0 … n-1, with a standard error from leaving out one group at a time.
 
-    Problems are dealt to the groups in turn, so that neighbours, which are often alike, are spread over all groups.
-    Where leaving out problems changes nothing, the jackknife cannot tell, and there is no interval.
+    Problems are assigned to groups in turn, which spreads neighbours, because those are often
+    similar. If leaving out groups never changes the statistic, there is no interval.
     """
     if groups < 2:
         raise ValueError(f"the jackknife needs at least two groups, not {groups}")
@@ -33,8 +33,8 @@ def grouped_jackknife(
     if groups < 2:
         return Metric(value, None, None, None, n, "jackknife")
 
-    # Groups differ in size by one where n is no multiple of their number: the form for unequal groups, by Busing,
-    # Meijer and van der Leeden (1999), in terms of what leaving out a group changes.
+    # Group sizes may differ by one: the delete-m_j jackknife of Busing, Meijer and van der
+    # Leeden (1999), in terms of the changes that leaving out each group causes.
     sizes = [len(range(group, n, groups)) for group in range(groups)]
     changes = [statistic([i for i in range(n) if i % groups != group]) - value for group in range(groups)]
     if not any(changes):

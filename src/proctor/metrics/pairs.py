@@ -1,4 +1,4 @@
-"""Predictions side by side with what was expected."""
+"""Pairs of predictions and references."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TypeVar
 Reference = TypeVar("Reference")
 
 
-def paired(predictions: Sequence[str], references: Sequence[Reference]) -> list[tuple[str, Reference]]:
-    """One reference to one prediction, and at least one of both: a figure over none would be made up."""
+def pair_up(predictions: Sequence[str], references: Sequence[Reference]) -> list[tuple[str, Reference]]:
+    """Pair each prediction with its reference; refuses empty or unequal lists."""
     if len(predictions) != len(references):
         raise ValueError(f"{len(predictions)} predictions, but references for {len(references)}")
     if not predictions:
-        raise ValueError("there are no predictions to compare")
+        raise ValueError("no predictions: expected at least one")
     return list(zip(predictions, references, strict=True))

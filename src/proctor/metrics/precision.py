@@ -1,4 +1,4 @@
-"""As many samples as it takes: when the interval of the mean score is narrow enough, and how that is reported."""
+"""Stopping at a precision: runs that end when the interval of the mean score is narrow enough."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ NO_INTERVAL = "no interval: the number of samples was not fixed"
 _SHUFFLE = name_key("order of a fixed exam")
 
 
-def place_in_exam(index: int, seed: int, fixed: bool) -> int:
-    """Where a sample comes. A given data set may be sorted, by difficulty for example: it is shuffled by the seed.
+def order_key(index: int, seed: int, fixed: bool) -> int:
+    """The sort key of a sample.
 
-    A generated exam is taken as it comes: each of its samples is drawn anew.
+    A fixed data set is shuffled by the seed, because it may be sorted, for example by difficulty.
+    Generated samples are independent and keep their order.
     """
     return mix(_SHUFFLE, seed, index) if fixed else index
 
 
-class Precision:
-    """Watches the scores of a run in the order of its exam.
+class PrecisionMonitor:
+    """Collects the scores of a run in the order of its samples, and decides when to stop.
 
-    Whatever is answered sooner waits here for what comes before it: were samples counted as they come back, quick
-    answers would count before slow ones, and a stop in between would favour them.
+    A score is held back until all earlier samples have theirs. In order of completion, fast
+    answers would count first, and stopping would favour them.
     """
 
     def __init__(self, half_width: float, epochs: int) -> None:
@@ -43,15 +44,15 @@ class Precision:
 
     @property
     def verdict(self) -> str:
-        n, wanted = self.sequence.n, f"± {self.sequence.half_width:g}"
+        n, precision = self.sequence.n, f"± {self.sequence.half_width:g}"
         if self.reached:
-            return f"the score is known to {wanted}, after {n:,} samples"
-        return f"all samples were asked, {n:,} of them: too few to know the score to {wanted}"
+            return f"the score is known to {precision}, after {n:,} samples"
+        return f"all {n:,} samples were run: too few to know the score to {precision}"
 
     def until_reached(
         self, samples: Iterable[Sample], known: Mapping[tuple[int, int], float | None]
     ) -> Iterator[Sample]:
-        """The samples, in the order of the exam, as long as more are needed; some epochs may be scored already."""
+        """Yield samples as long as more are needed; `known` scores are of an earlier session."""
         for sample in samples:
             if self.reached:
                 return
@@ -63,7 +64,7 @@ class Precision:
             yield sample
 
     def add(self, index: int, value: float | None) -> None:
-        """The score of one epoch of a sample; None if there is none to be had."""
+        """Add the score of one epoch of a sample; None if it has no score."""
         self._values[index].append(value)
         while self._order and len(self._values[self._order[0]]) == self._epochs:
             values = [value for value in self._values.pop(self._order.popleft()) if value is not None]
@@ -72,13 +73,14 @@ class Precision:
 
 
 class SequentialTally:
-    """The task's own metrics, of which the mean score has an interval that holds although the run stopped by it.
+    """The task's metrics with a confidence sequence for the mean score.
 
-    The others lose theirs: they would hold only if the number of samples had been fixed beforehand.
+    The other metrics lose their intervals, which are valid only for a fixed number of samples.
     """
 
-    def __init__(self, tally: Tally, name: str, half_width: float, place: Callable[[int], int]) -> None:
-        self._tally, self._name, self._half_width, self._place = tally, name, half_width, place
+    def __init__(self, tally: Tally, name: str, half_width: float, sort_key: Callable[[int], int]) -> None:
+        self._tally, self._name, self._half_width = tally, name, half_width
+        self._sort_key = sort_key
         self._values: dict[int, list[float]] = {}
 
     def add(self, record: Record) -> None:
@@ -88,17 +90,17 @@ class SequentialTally:
 
     def metrics(self) -> dict[str, Metric]:
         sequence = ConfidenceSequence(self._half_width)
-        for index in sorted(self._values, key=self._place):
+        for index in sorted(self._values, key=self._sort_key):
             sequence.add(fmean(self._values[index]))
         mean = sequence.metric()
         metrics = {name: _without_interval(metric) for name, metric in self._tally.metrics().items()}
-        own = metrics.get(self._name)
-        # A metric of that name may be counted otherwise, over all texts together for example.
-        same = own is not None and _close(own.value, mean.value)
-        return metrics | {self._name if same else "score": mean}
+        named = metrics.get(self._name)
+        # The metric of that name may be defined otherwise, for example over the whole corpus.
+        is_mean = named is not None and _is_close(named.value, mean.value)
+        return metrics | {self._name if is_mean else "score": mean}
 
 
-def _close(one: float | None, other: float | None) -> bool:
+def _is_close(one: float | None, other: float | None) -> bool:
     return one == other or (one is not None and other is not None and math.isclose(one, other, abs_tol=1e-9))
 
 

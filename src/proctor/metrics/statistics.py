@@ -1,4 +1,4 @@
-"""Standard errors and 95 % intervals, from the standard library alone; numpy only for the bootstrap."""
+"""Standard errors and 95 % intervals; only the bootstrap imports numpy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RESAMPLES = 10_000
 
 
 def proportion(successes: float, n: int, confidence: float = CONFIDENCE) -> Metric:
-    """Wilson's score interval: honest at 0 and 1 and for small n, where the normal one collapses."""
+    """A proportion with Wilson's score interval, which is valid near 0 and 1 and for small n."""
     if n == 0:
         return Metric(None, None, None, None, 0, "wilson")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -39,7 +39,7 @@ def mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Metric:
 
 
 def student_mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Metric:
-    """The mean of values that have no bounds, with Student's interval."""
+    """The mean of unbounded values, with Student's interval."""
     n = len(values)
     if n == 0:
         return Metric(None, None, None, None, 0, "student-t")
@@ -52,15 +52,16 @@ def student_mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Met
 
 
 def score_mean(values: Sequence[float], confidence: float = CONFIDENCE, clusters: Sequence[str] = ()) -> Metric:
-    """The mean of scores, whose interval cannot leave [0, 1].
+    """The mean of scores, with an interval within [0, 1].
 
-    Values that name the same cluster are not independent; '' is a cluster of its own.
+    Values of the same cluster are not independent; '' is a cluster of its own.
     """
     metric = clustered_mean(values, clusters, confidence) if any(clusters) else mean(values, confidence)
     if metric.value is None or metric.low is None or metric.high is None:
         return metric
     if metric.stderr == 0:
-        # Equal values do not make the mean certain. A proportion varies most of all scores with this mean.
+        # Equal values do not make the mean certain. Of all scores with this mean, binary scores
+        # have the largest variance.
         return proportion(metric.value * metric.n, metric.n, confidence)
     return Metric(metric.value, metric.stderr, max(0.0, metric.low), min(1.0, metric.high), metric.n, metric.method)
 
@@ -72,8 +73,8 @@ def clustered_mean(values: Sequence[float], clusters: Sequence[str], confidence:
     """
     residuals: dict[str | int, float] = {}
     m = math.fsum(values) / len(values)
-    for place, (value, cluster) in enumerate(zip(values, clusters, strict=True)):
-        residuals[cluster or place] = residuals.get(cluster or place, 0.0) + value - m
+    for i, (value, cluster) in enumerate(zip(values, clusters, strict=True)):
+        residuals[cluster or i] = residuals.get(cluster or i, 0.0) + value - m
     n = len(residuals)
     if n == 1:
         return Metric(m, None, None, None, 1, "clustered")
@@ -90,14 +91,14 @@ def bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Metric:
-    """Percentile interval for a statistic without a closed form; `statistic` reduces the last axis."""
+    """The bootstrap percentile interval of a statistic, which reduces the last axis."""
     import numpy as np
 
     data = np.asarray(values, dtype=np.float64)
     if data.size == 0:
         return Metric(None, None, None, None, 0, "bootstrap")
     generator = np.random.default_rng(seed)
-    # In slices, so that the resampled matrix stays below about 32 MB whatever n is.
+    # In slices, so that the resampled matrix stays below about 32 MB for any n.
     step = max(1, 4_000_000 // max(1, data.size))
     estimates = np.concatenate(
         [
@@ -113,7 +114,7 @@ def bootstrap(
 
 @lru_cache(maxsize=64)
 def student_t_quantile(p: float, df: int) -> float:
-    """Inverse of Student's distribution by bisection on its exact distribution function."""
+    """The quantile of Student's distribution, by bisection of its distribution function."""
     if p < 0.5:
         return -student_t_quantile(1 - p, df)
     low, high = 0.0, 1.0
@@ -135,7 +136,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
     """The regularised incomplete beta function, by Lentz's continued fraction."""
     if x in (0.0, 1.0):
         return x
-    if x > (a + 1) / (a + b + 2):  # there the fraction of the mirrored arguments converges fast
+    if x > (a + 1) / (a + b + 2):  # the fraction of the mirrored arguments converges faster
         return 1 - _incomplete_beta(b, a, 1 - x)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     tiny = 1e-300

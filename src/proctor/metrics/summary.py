@@ -1,4 +1,4 @@
-"""From records to metrics, in one pass: overall, and by the values of metadata keys."""
+"""Aggregation of records into metrics in one pass: overall, and by metadata values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proctor.metrics.statistics import score_mean
 
 
 class Tally(Protocol):
-    """Takes records one by one, then says the metrics of all it has seen."""
+    """Accumulates records one by one, and computes their metrics."""
 
     def add(self, record: Record) -> None: ...
 
@@ -19,7 +19,7 @@ class Tally(Protocol):
 
 
 class MeanScore:
-    """The mean score. Epochs of one sample are not independent, so the unit is the sample, or the cluster it is in."""
+    """The mean score. The unit is the sample or its cluster, because epochs are not independent."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -46,7 +46,7 @@ Groups = dict[str, dict[str, dict[str, Metric]]]
 def summarise(
     records: Iterable[Record], new_tally: Callable[[], Tally], group_by: Sequence[str]
 ) -> tuple[dict[str, Metric], Groups]:
-    """Metrics of all records that were judged, and of each value of each metadata key in group_by."""
+    """Metrics of all scored records, and of each value of each metadata key in `group_by`."""
     overall = new_tally()
     groups: dict[str, dict[str, Tally]] = {key: {} for key in group_by}
     for record in records:
@@ -60,14 +60,14 @@ def summarise(
                     tallies[value] = new_tally()
                 tallies[value].add(record)
     return overall.metrics(), {
-        key: {value: tallies[value].metrics() for value in sorted(tallies, key=natural)}
+        key: {value: tallies[value].metrics() for value in sorted(tallies, key=natural_key)}
         for key, tallies in groups.items()
         if tallies
     }
 
 
-def natural(value: str) -> tuple[float, str]:
-    """Numbers in their order before words in theirs: 2 comes before 10."""
+def natural_key(value: str) -> tuple[float, str]:
+    """A sort key with numbers before words: 2 comes before 10."""
     try:
         return float(value), value
     except ValueError:

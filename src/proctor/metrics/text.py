@@ -1,4 +1,4 @@
-"""How near a text is to the one that was expected: equal, a few edits away, or by sacreBLEU."""
+"""Text similarity: exact match, edit distance and sacreBLEU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from proctor.core.extras import import_extra
-from proctor.metrics.pairs import paired
+from proctor.metrics.pairs import pair_up
 
 
 class SacreBleuScore(TypedDict):
@@ -30,46 +30,48 @@ def exact_match(
     ignore_numbers: bool = False,
     regexes_to_ignore: Sequence[str] | None = None,
 ) -> dict[str, float]:
-    """The share of predictions that equal their references, as Hugging Face's metric "exact_match" says it.
+    """The share of predictions that equal their references, as Hugging Face's "exact_match".
 
-    What the expressions match is taken out first, then what the other options ignore.
+    Matches of the expressions are removed first, then what the other options ignore.
     """
     ignored = string.punctuation * ignore_punctuation + string.digits * ignore_numbers
     ignored_characters = str.maketrans("", "", ignored)
 
-    def essence(text: str) -> str:
+    def normalize(text: str) -> str:
         for expression in regexes_to_ignore or ():
             text = re.sub(expression, "", text)
         return (text.lower() if ignore_case else text).translate(ignored_characters)
 
-    matches = [essence(prediction) == essence(reference) for prediction, reference in paired(predictions, references)]
+    matches = [
+        normalize(prediction) == normalize(reference) for prediction, reference in pair_up(predictions, references)
+    ]
     return {"exact_match": sum(matches) / len(matches)}
 
 
 def edit_similarity(prediction: str, reference: str) -> float:
-    """1 for equal texts, 0 for texts without anything in common: Levenshtein's distance as a share of the longer."""
+    """1 minus Levenshtein's distance as a share of the longer text: 1 for equal texts."""
     longer = max(len(prediction), len(reference))
     return 1 - edit_distance(prediction, reference) / longer if longer else 1.0
 
 
 def edit_distance(a: str, b: str) -> int:
-    """Levenshtein's distance: the least number of characters inserted, deleted or replaced.
+    """Levenshtein's distance: the minimal number of insertions, deletions and substitutions.
 
-    By Hyyrö's form (2003) of Myers's bit vectors: one step per character of `b` treats a whole column of the table of
-    distances, whose neighbours differ by -1, 0 or 1, as two sets of bits.
+    Hyyrö's variant (2003) of Myers's bit-vector algorithm: each character of `b` updates a whole
+    column of the distance matrix, whose neighbouring cells differ by -1, 0 or 1, as two bit sets.
     """
     if not a:
         return len(b)
-    places: defaultdict[str, int] = defaultdict(int)
-    for place, character in enumerate(a):
-        places[character] |= 1 << place
+    positions: defaultdict[str, int] = defaultdict(int)
+    for position, character in enumerate(a):
+        positions[character] |= 1 << position
     column = (1 << len(a)) - 1
     last = 1 << (len(a) - 1)
 
     distance = len(a)
-    rises, falls = column, 0  # where the distance is one more, or one less, than in the row above
+    rises, falls = column, 0  # where the distance is one more or one less than in the row above
     for character in b:
-        equal = places.get(character, 0)
+        equal = positions.get(character, 0)
         diagonal = (((equal & rises) + rises) ^ rises) | equal | falls
         right_rises = falls | (column & ~(diagonal | rises))
         right_falls = rises & diagonal
@@ -92,10 +94,10 @@ def corpus_bleu(
     tokenize: str | None = None,
     use_effective_order: bool = False,
 ) -> SacreBleuScore:
-    """sacreBLEU, from 0 to 100, with the names of Hugging Face's metric "sacrebleu"; tokens are 13a's by default."""
+    """sacreBLEU from 0 to 100, with the names of Hugging Face's "sacrebleu"; 13a tokens by default."""
     sacrebleu = import_extra("sacrebleu", "corpus_bleu()", "sacrebleu")
 
-    candidates, expected = zip(*paired(predictions, references), strict=True)
+    candidates, expected = zip(*pair_up(predictions, references), strict=True)
     several = [[reference] if isinstance(reference, str) else reference for reference in expected]
     if len(set(map(len, several))) > 1:
         raise ValueError("sacreBLEU needs the same number of references for every prediction")

@@ -1,4 +1,4 @@
-"""How many requests a server is sent at once: found out by trying, and one number for all who ask it."""
+"""An adaptive limit on the concurrent requests to a server, shared by all models that use it."""
 
 from __future__ import annotations
 
@@ -12,206 +12,210 @@ from proctor.core.errors import TransientModelError
 
 logger = logging.getLogger(__name__)
 
-START, MOST = 16, 256  # places at first, and in the end, unless --concurrency says it
-GROWTH = 1.5  # from window to window, until the server pushes back for the first time
-STEP = 1.05  # the same afterwards, by one place at least
-CUT = 0.75  # what is left of the places when it pushes back
-WINDOW = 16  # answers by which a number of places is judged, at least; and at least one for each place
-TELLING = 1.25  # growth whose effect can be told from chance
-GAIN = 0.2  # of the growth in places, the share that must be seen in answers per second
-SLACK = 0.1  # share of the answers after which nobody waited for the place: above it, the places are not the limit
-PATIENCE = 10  # windows that pass before a ceiling is tried again
-SHORTEST_QUIET = 0.5  # seconds
-LONG_QUIET = 10.0  # seconds of a pause that are worth a word
-SPREAD = 1.0  # seconds over which requests come back after a pause, at most
+START_SLOTS, MAX_SLOTS = 16, 256  # unless --concurrency sets both
+GROWTH = 1.5  # per window, until the server first pushes back
+SLOW_GROWTH = 1.05  # the same afterwards, by at least one slot
+CUT = 0.75  # the share of slots that remains after a pushback
+WINDOW = 16  # answers per window, at least; and at least one per slot
+MEASURABLE_GROWTH = 1.25  # growth of slots whose effect on throughput exceeds the noise
+MIN_GAIN = 0.2  # growth of throughput that is required, as a share of the growth of slots
+MAX_SLACK = 0.1  # share of answers after which no request waited; above it, the limit is not the bottleneck
+CEILING_WINDOWS = 10  # windows after which a ceiling is tried again
+MIN_PAUSE = 0.5  # seconds
+LOGGED_PAUSE = 10.0  # seconds; longer pauses are logged
+MAX_JITTER = 1.0  # seconds over which requests resume after a pause
 
 
 class ServerLimit:
-    """Places for requests at one server. Their number grows while more of them bring more answers per second.
+    """Request slots of one server. Their number grows while growth increases throughput.
 
-    It is cut when the server pushes back: when it refuses a request for being too many (429, 503, 529) or does not
-    answer in time. The number that was too many is a ceiling, which is not tried again for a while: so the
-    number stays near what the server takes instead of swinging. May be used from several event loops.
+    It is cut when the server pushes back: when it rejects a request as one too many (429, 503,
+    529) or times out. The number that was too many becomes a ceiling, which is not tried again
+    for a while, so that the limit stays close to what the server takes instead of oscillating.
+    Several event loops may share a limit.
     """
 
-    def __init__(self, name: str, start: int, most: int) -> None:
+    def __init__(self, name: str, start: int, max_slots: int) -> None:
         self.name = name
-        self.places = start
-        self.most = most
+        self.slots = start
+        self.max_slots = max_slots
         self.pushbacks = 0
         self._in_flight = 0
         self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
         self._lock = threading.Lock()
-        self._ceiling = float("inf")  # places that were too many
-        self._patience = 0  # windows passed just below the ceiling
+        self._ceiling = float("inf")  # slots that were too many
+        self._windows_at_ceiling = 0
         self._cut_at = float("-inf")
-        self._base: tuple[int, float] | None = None  # a smaller number of places, and its answers per second
-        self._quiet_until = float("-inf")
+        self._base: tuple[int, float] | None = None  # fewer slots, and their answers per second
+        self._paused_until = float("-inf")
         self._open_window()
 
-    def place(self) -> Slot:
-        """Waits for a place, and for the end of a pause that the server asked for; watches how the request fares."""
+    def slot(self) -> Slot:
+        """A context that waits for a slot and the end of a pause, and observes the request."""
         return Slot(self)
 
-    async def _begin(self) -> float:
-        """When the request may begin; from then on it has its place."""
+    async def _acquire(self) -> float:
+        """Returns the time at which the request starts."""
         await self._enter()
         try:
-            while (wait := self._quiet_until - (now := _now())) > 0:  # noqa: ASYNC110 - a pause, not a signal
-                # Not all at the same moment, or the server would have to push back again.
-                await asyncio.sleep(wait + random.uniform(0, min(wait, SPREAD)))
+            while (wait := self._paused_until - (now := _now())) > 0:  # noqa: ASYNC110 - a pause, not a signal
+                # With jitter, or the server would have to push back again.
+                await asyncio.sleep(wait + random.uniform(0, min(wait, MAX_JITTER)))
         except BaseException:
             self._leave()
             raise
         return now
 
-    def _end(self, begun: float, error: BaseException | None) -> None:
+    def _release(self, started: float, error: BaseException | None) -> None:
         try:
             if error is None:
                 self._count_answer()
             elif isinstance(error, TransientModelError) and (error.overloaded or error.retry_after is not None):
-                self._push_back(begun)
+                self._push_back(started)
         finally:
             self._leave()
 
-    # -- places -------------------------------------------------------------------------------
+    # -- slots --------------------------------------------------------------------------------
 
     async def _enter(self) -> None:
         with self._lock:
-            if self._in_flight < self.places and not self._waiting:
+            if self._in_flight < self.slots and not self._waiting:
                 self._in_flight += 1
                 return
             loop = asyncio.get_running_loop()
-            turn: asyncio.Future[None] = loop.create_future()
-            self._waiting.append((loop, turn))
-            self._hand_out()  # those before it may belong to a loop that is gone
+            granted: asyncio.Future[None] = loop.create_future()
+            self._waiting.append((loop, granted))
+            self._grant_slots()  # those ahead may belong to a closed event loop
         try:
-            await turn
+            await granted
         except asyncio.CancelledError:
             with self._lock:
-                if (loop, turn) in self._waiting:
-                    self._waiting.remove((loop, turn))
+                if (loop, granted) in self._waiting:
+                    self._waiting.remove((loop, granted))
                     raise
-            self._leave()  # it was given the place at the same moment
+            self._leave()  # the slot was granted at the same moment
             raise
 
     def _leave(self) -> None:
         with self._lock:
             self._in_flight -= 1
             self._slack += not self._waiting
-            self._hand_out()
+            self._grant_slots()
 
-    def _hand_out(self) -> None:
-        while self._waiting and self._in_flight < self.places:
-            loop, turn = self._waiting.popleft()
+    def _grant_slots(self) -> None:
+        while self._waiting and self._in_flight < self.slots:
+            loop, granted = self._waiting.popleft()
             if loop.is_closed():
                 continue
             self._in_flight += 1
             if loop is asyncio.get_running_loop():
-                _give(turn)
+                _grant(granted)
             else:
-                loop.call_soon_threadsafe(_give, turn)
+                loop.call_soon_threadsafe(_grant, granted)
 
     # -- their number -------------------------------------------------------------------------
 
     def _open_window(self) -> None:
-        """A window is as many answers as there are places, until all are of this number, and then those that count."""
+        """A window starts with as many uncounted answers as there are slots, to warm up."""
         self._answers = self._slack = 0
         self._warm_at = 0.0
 
     def _count_answer(self) -> None:
         with self._lock:
             self._answers += 1
-            counted = self._answers - self.places
+            counted = self._answers - self.slots
             if counted == 0:
                 self._warm_at, self._slack = _now(), 0
-            elif counted >= max(WINDOW, self.places):
-                self._judge(counted / max(1e-9, _now() - self._warm_at), self._slack > SLACK * counted)
+            elif counted >= max(WINDOW, self.slots):
+                rate = counted / max(1e-9, _now() - self._warm_at)
+                self._adjust(rate, self._slack > MAX_SLACK * counted)
                 self._open_window()
-                self._hand_out()
+                self._grant_slots()
 
-    def _judge(self, rate: float, idle: bool) -> None:
-        """At the end of a window: more places, fewer, or the same."""
+    def _adjust(self, rate: float, idle: bool) -> None:
+        """Change the number of slots at the end of a window."""
         if idle:
             self._base = None
             return
-        now = (self.places, rate)
+        now = (self.slots, rate)
         if self._base is None:
             self._base = now
-        elif self.places >= TELLING * self._base[0]:
-            if _worthwhile(self._base, now):
+        elif self.slots >= MEASURABLE_GROWTH * self._base[0]:
+            if _is_worthwhile(self._base, now):
                 self._base = now
             else:
-                self.places = self._base[0]
-                self._ceiling, self._patience = self.places + 1, 0
+                self.slots = self._base[0]
+                self._ceiling, self._windows_at_ceiling = self.slots + 1, 0
                 return
-        if self.places + 1 < self._ceiling:
-            grown = max(self.places + 1, int(self.places * (STEP if self.pushbacks else GROWTH)))
-            self.places = int(min(grown, self.most, self._ceiling - 1))
+        if self.slots + 1 < self._ceiling:
+            factor = SLOW_GROWTH if self.pushbacks else GROWTH
+            grown = max(self.slots + 1, int(self.slots * factor))
+            self.slots = int(min(grown, self.max_slots, self._ceiling - 1))
         else:
-            self._patience += 1
-            if self._patience >= PATIENCE:
+            self._windows_at_ceiling += 1
+            if self._windows_at_ceiling >= CEILING_WINDOWS:
                 self._ceiling = float("inf")
 
-    def _push_back(self, begun: float) -> None:
+    def _push_back(self, started: float) -> None:
         with self._lock:
             self.pushbacks += 1
-            if begun <= self._cut_at:
-                return  # one of those that were under way together: they are one sign
-            crowd = min(self.places, self._in_flight)
-            self._ceiling, self._patience = max(2, crowd), 0
-            self.places = max(1, int(crowd * CUT))
+            if started <= self._cut_at:
+                return  # the requests that were in flight together count as one sign
+            concurrent = min(self.slots, self._in_flight)
+            self._ceiling, self._windows_at_ceiling = max(2, concurrent), 0
+            self.slots = max(1, int(concurrent * CUT))
             self._base = None
             self._cut_at = _now()
             self._open_window()
 
     # -- pauses -------------------------------------------------------------------------------
 
-    def keep_quiet(self, seconds: float) -> None:
-        """The server asked for a pause: it is kept by everybody."""
-        seconds = max(seconds, SHORTEST_QUIET)
-        if seconds >= LONG_QUIET and _now() > self._quiet_until:
+    def pause(self, seconds: float) -> None:
+        """Hold back all requests, because the server asked to wait."""
+        seconds = max(seconds, MIN_PAUSE)
+        if seconds >= LOGGED_PAUSE and _now() > self._paused_until:
             logger.warning("%s asks to wait %.0f s (rate limit)", self.name, seconds)
-        self._quiet_until = max(self._quiet_until, _now() + seconds)
+        self._paused_until = max(self._paused_until, _now() + seconds)
 
 
 class Slot:
-    """The context of one request. Every request needs one, and a generator as context would take twice as long."""
+    """The context of one request; a class, because a generator would take twice as long."""
 
-    __slots__ = ("_begun", "_limit")
+    __slots__ = ("_limit", "_started")
 
     def __init__(self, limit: ServerLimit) -> None:
         self._limit = limit
 
     async def __aenter__(self) -> None:
-        self._begun = await self._limit._begin()
+        self._started = await self._limit._acquire()
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._limit._end(self._begun, error)
+        self._limit._release(self._started, error)
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _give(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
+def _grant(granted: asyncio.Future[None]) -> None:
+    if not granted.done():
+        granted.set_result(None)
 
 
-def _worthwhile(before: tuple[int, float], now: tuple[int, float]) -> bool:
-    """Whether more places brought more answers per second, and not only longer waits for each."""
-    return now[1] / before[1] - 1 >= GAIN * (now[0] / before[0] - 1)
+def _is_worthwhile(before: tuple[int, float], now: tuple[int, float]) -> bool:
+    """Whether more slots increased throughput, and not only the latency of each request."""
+    return now[1] / before[1] - 1 >= MIN_GAIN * (now[0] / before[0] - 1)
 
 
-SERVERS: dict[str, ServerLimit] = {}  # for as long as the process lives: the next exam goes on where this one ends
+SERVERS: dict[str, ServerLimit] = {}  # kept for the process: the next run starts where one ends
 
 
 def limit_of(server: str, concurrency: int | None) -> ServerLimit:
-    """The one limit of this server. Who says a concurrency gets it from the start, as long as the server takes it."""
-    most = concurrency or MOST
-    limit = SERVERS.setdefault(server, ServerLimit(server, concurrency or START, most))
-    if limit.most != most:  # the last word counts
-        limit.most = most
-        limit.places = min(most, limit.places) if limit.pushbacks or concurrency is None else most
+    """The one limit of this server. A given concurrency is both the start and the maximum."""
+    max_slots = concurrency or MAX_SLOTS
+    limit = SERVERS.setdefault(server, ServerLimit(server, concurrency or START_SLOTS, max_slots))
+    if limit.max_slots != max_slots:  # the latest call counts
+        limit.max_slots = max_slots
+        keep = limit.pushbacks or concurrency is None
+        limit.slots = min(max_slots, limit.slots) if keep else max_slots
     return limit

@@ -16,13 +16,13 @@ from proctor.core.types import LENGTH, Image, Message, Output, Prompt, Sample, U
 TOKEN_LENGTH = 4  # characters, of English text
 MESSAGE_TOKENS = 8  # that a chat template puts around each message
 IMAGE_TOKENS = 1_000
-MOST_TOKENS = 2**31 - 1  # of one request: more is no number of tokens
-# The default of --max-tokens for chat models, which may reason before they answer: the most that common hosted models
-# take (those of DeepSeek and Qwen refuse more), and room for the reasoning that a question of these tasks needs.
+MAX_TOKENS = 2**31 - 1  # of one request, as an upper bound of what servers report
+# The default of --max-tokens for chat models, which may reason before they answer: enough for
+# the reasoning that these tasks need, and the maximum of common hosted models (DeepSeek, Qwen).
 REASONING_TOKENS = 8_192
-# How servers of OpenAI's formats say that an output reached its most tokens.
-LENGTHS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-FILTERED = "the server's content filter kept the answer back"
+# Finish reasons of OpenAI-compatible servers for an output that reached max_tokens.
+LENGTH_REASONS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+FILTER_MESSAGE = "the server's content filter withheld the answer"
 
 
 class Sampling(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Sampling(Struct, frozen=True):
     temperature: float = 0.0
     top_p: float | None = None
     top_k: int | None = None
-    max_length: int | None = None  # of prompt and completion together, for models that can count
+    max_length: int | None = None  # prompt and completion tokens, for models with a tokenizer
     stop: tuple[str, ...] = ()
     seed: int = 0
 
@@ -38,13 +38,13 @@ class Sampling(Struct, frozen=True):
 class Request(Struct, frozen=True):
     prompt: Prompt
     sampling: Sampling
-    number: int  # which of the completions of this sample: 0, 1, 2 …
-    sample: Sample  # what is asked about; only scripted candidates look at it
-    schema: dict[str, Any] | None = None  # of the JSON that the answer must be, for servers that can see to it
+    number: int  # of the completion of this sample: 0, 1, 2 …
+    sample: Sample  # used by scripted models only
+    schema: dict[str, Any] | None = None  # JSON schema of the answer, for servers that support it
 
 
 def as_messages(prompt: Prompt) -> list[dict[str, Any]]:
-    """The prompt for a chat endpoint; plain text is what the user says."""
+    """The messages for a chat endpoint; plain text becomes a user message."""
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
     return [{"role": message.role, "content": _content(message)} for message in prompt]
@@ -81,26 +81,26 @@ def as_text(prompt: Prompt) -> str:
     """The prompt for an endpoint that completes text."""
     if isinstance(prompt, str):
         return prompt
-    if has_pictures(prompt):
-        raise ModelError("a picture cannot be put into a prompt of plain text")
+    if has_images(prompt):
+        raise ModelError("a plain-text prompt cannot contain an image")
     return "\n\n".join(message.text for message in prompt)
 
 
 def estimate_tokens(prompt: Prompt) -> int:
-    """About how many tokens a prompt has, for whoever has no tokenizer of the model."""
+    """Estimate a prompt's tokens without the model's tokenizer."""
     messages = [Message("user", prompt)] if isinstance(prompt, str) else prompt
     characters = sum(len(message.text) for message in messages)
-    pictures = sum(len(message.images) for message in messages)
-    return math.ceil(characters / TOKEN_LENGTH) + MESSAGE_TOKENS * len(messages) + IMAGE_TOKENS * pictures
+    images = sum(len(message.images) for message in messages)
+    return math.ceil(characters / TOKEN_LENGTH) + MESSAGE_TOKENS * len(messages) + IMAGE_TOKENS * images
 
 
 def cut(completion: str, stop: Iterable[str]) -> str:
-    """The completion up to the first stop string in it, whichever that is."""
-    places = [place for word in stop if word and (place := completion.find(word)) >= 0]
-    return completion[: min(places)] if places else completion
+    """Cut a completion at the first stop string in it."""
+    positions = [start for word in stop if word and (start := completion.find(word)) >= 0]
+    return completion[: min(positions)] if positions else completion
 
 
-def has_pictures(prompt: Prompt) -> bool:
+def has_images(prompt: Prompt) -> bool:
     return not isinstance(prompt, str) and any(message.images for message in prompt)
 
 
@@ -109,7 +109,7 @@ def read_completion(reply: Any, seconds: float) -> Output:
     try:
         choice = reply["choices"][0]
         text = choice["message"].get("content") if "message" in choice else choice["text"]
-        if isinstance(text, list):  # in parts, as some servers send it, with the reasoning in parts of its own
+        if isinstance(text, list):  # some servers send parts, with the reasoning in separate parts
             text = "".join(part["text"] for part in text if part.get("type", "text") == "text")
         if not isinstance(text, str | None):
             raise TypeError(f"content is {text!r}")
@@ -118,23 +118,23 @@ def read_completion(reply: Any, seconds: float) -> Output:
         output = Output(
             text=text or "",
             usage=Usage(_tokens(usage.get("prompt_tokens")), _tokens(usage.get("completion_tokens"))),
-            finish=LENGTH if finish.lower() in LENGTHS else finish,
+            finish=LENGTH if finish.lower() in LENGTH_REASONS else finish,
             seconds=seconds,
         )
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        # A proxy's page instead of an answer, or a server in trouble: the next try may get through.
+        # An error page of a proxy, for example: the next attempt may succeed.
         raise TransientModelError(f"the reply is not a completion ({type(error).__name__}: {error})") from None
     if finish == "error" or choice.get("error"):
-        raise TransientModelError(f"the server failed in the middle of its answer: {choice.get('error') or finish}")
+        raise TransientModelError(f"the server failed while it answered: {choice.get('error') or finish}")
     if finish == "content_filter":
-        # Not the model's answer, so neither right nor wrong.
-        raise ModelError(FILTERED)
+        # Without an answer of the model, there is nothing to score.
+        raise ModelError(FILTER_MESSAGE)
     return output
 
 
 def _tokens(stated: Any) -> int:
-    """A number that can be added up and stored, whatever a server says."""
-    return min(max(0, int(stated or 0)), MOST_TOKENS)
+    """Clamp a reported number of tokens to what can be summed and stored."""
+    return min(max(0, int(stated or 0)), MAX_TOKENS)
 
 
 def read_response(reply: Any, seconds: float) -> Output:
@@ -142,7 +142,7 @@ def read_response(reply: Any, seconds: float) -> Output:
     try:
         status, failure, usage = reply.get("status"), reply.get("error"), reply.get("usage") or {}
         filtered = (reply.get("incomplete_details") or {}).get("reason") == "content_filter"
-        # Beside its messages a model may show what it thought; a refusal is a part that has no text.
+        # Reasoning items are skipped; a refusal is a part without text.
         parts = [part for item in reply["output"] if item["type"] == "message" for part in item["content"]]
         output = Output(
             text="".join(part["text"] for part in parts if part["type"] == "output_text"),
@@ -153,32 +153,34 @@ def read_response(reply: Any, seconds: float) -> Output:
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise TransientModelError(f"the reply is not a response ({type(error).__name__}: {error})") from None
     if failure or status == "failed":
-        raise TransientModelError(f"the server failed in the middle of its answer: {failure or status}")
+        raise TransientModelError(f"the server failed while it answered: {failure or status}")
     if filtered:
-        raise ModelError(FILTERED)
+        raise ModelError(FILTER_MESSAGE)
     if any(part["type"] == "refusal" for part in parts):
         raise ModelError("the model refused to answer")
     return output
 
 
 class Model(Candidate):
-    """Answers requests. A transient failure raises TransientModelError and is tried again."""
+    """Answers requests. After a TransientModelError, the request is retried.
 
-    in_process: bool = False  # computes where it is opened; else it only talks to somebody
-    blind: str = ""  # why it cannot be shown pictures, where it cannot; known once prepared
-    server: str = ""  # whose places it shares with all other models there; empty for a model in this process
-    usual_api: Literal["chat", "completions"] = "chat"  # how it is asked unless a run says it; known once prepared
-    # Tokens that a completion gets at least, unless a run says --max-tokens: a chat model may reason before it answers.
-    # 0 where the length of an answer is enough; known once prepared.
+    Attributes marked (p) are final once `prepare` has returned.
+    """
+
+    in_process: bool = False  # runs in this process; else it calls a server
+    no_images_reason: str = ""  # (p) why it does not take images; empty if it does
+    server: str = ""  # models of one server share its concurrency limit; empty if in process
+    default_api: Literal["chat", "completions"] = "chat"  # (p) without --api
+    # (p) The minimum of the default --max-tokens: a chat model may reason before it answers.
     reasoning_tokens: int = 0
 
     @abstractmethod
     async def generate(self, request: Request) -> Output: ...
 
-    def refuse_pictures(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        """Ends the run before it begins, if the exam shows pictures and they cannot be seen."""
-        first = next(iter(samples()), None) if self.blind else None
-        if first is not None and has_pictures(first.input):
+    def refuse_images(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        """Fail before the run starts if its first sample has images and the model takes none."""
+        first = next(iter(samples()), None) if self.no_images_reason else None
+        if first is not None and has_images(first.input):
             raise UsageError(
-                f"{self.name} cannot be shown pictures: {self.blind}. Use --modality text, or another model."
+                f"{self.name} does not take images: {self.no_images_reason}. Use --modality text, or another model."
             )

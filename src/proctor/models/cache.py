@@ -1,4 +1,4 @@
-"""A response cache that cannot lie: it answers only a request equal in everything that shaped the response."""
+"""The response cache: its key contains everything that shapes a response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proctor.models.base import Request
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1  # raised when requests are sent differently, so that old responses are not taken for new ones
+REQUEST_FORMAT = 1  # increased when requests are sent differently, which invalidates old responses
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses (
@@ -40,32 +40,32 @@ class ResponseCache:
             raise StoreError(f"Cannot open the response cache {path}: {error}. Run without --cache.") from None
 
     def get(self, identity: dict[str, str], request: Request) -> Output | None:
-        question = _question(identity, request)
-        with self._tolerant():
-            found = self._db.execute("SELECT request, output FROM responses WHERE key = ?", (_key(question),))
-            row = found.fetchone()
-            # The whole question is compared, not its hash alone.
-            if row is not None and row[0] == question:
+        encoded = _encode_request(identity, request)
+        with self._ignoring_failures():
+            cursor = self._db.execute("SELECT request, output FROM responses WHERE key = ?", (_hash(encoded),))
+            row = cursor.fetchone()
+            # The whole request is compared, because hashes may collide.
+            if row is not None and row[0] == encoded:
                 output = msgspec.json.decode(row[1], type=Output)
                 return msgspec.structs.replace(output, cached=True, seconds=0.0)
         return None
 
     def put(self, identity: dict[str, str], request: Request, output: Output) -> None:
-        question = _question(identity, request)
-        with self._tolerant():
+        encoded = _encode_request(identity, request)
+        with self._ignoring_failures():
             self._db.execute(
                 "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)",
-                (_key(question), question, msgspec.json.encode(output), time.time()),
+                (_hash(encoded), encoded, msgspec.json.encode(output), time.time()),
             )
 
     @contextmanager
-    def _tolerant(self) -> Iterator[None]:
-        """A cache that fails is only slower: it must not cost an answer that has been paid for."""
+    def _ignoring_failures(self) -> Iterator[None]:
+        """A failing cache must not lose a response that has been paid for."""
         try:
             yield
         except (sqlite3.Error, msgspec.DecodeError) as error:
             if not self._failed:
-                logger.warning("The response cache fails, the run goes on without: %s", error)
+                logger.warning("The response cache fails, the run continues without it: %s", error)
             self._failed = True
 
     def close(self) -> None:
@@ -84,13 +84,13 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _question(identity: dict[str, str], request: Request) -> bytes:
-    # The sample itself is left out on purpose: a model sees the prompt alone.
-    parts: tuple[Any, ...] = (FORMAT, identity, request.prompt, request.sampling, request.number)
+def _encode_request(identity: dict[str, str], request: Request) -> bytes:
+    # Without the sample, because a model receives only the prompt.
+    parts: tuple[Any, ...] = (REQUEST_FORMAT, identity, request.prompt, request.sampling, request.number)
     if request.schema is not None:
         parts += (request.schema,)
     return msgspec.json.encode(parts, order="sorted")
 
 
-def _key(question: bytes) -> bytes:
-    return hashlib.sha256(question).digest()
+def _hash(encoded: bytes) -> bytes:
+    return hashlib.sha256(encoded).digest()

@@ -1,4 +1,4 @@
-"""Candidates without a model: they run every exam offline, and mark the ends of its scale."""
+"""Scripted models: baselines and bounds of a task's scores, without a real model."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from proctor.models.base import Model, Request
 
 
 class Oracle(Model):
-    """Always right: answers with the target."""
+    """Answers with the target."""
 
     name = "scripted/oracle"
 
     async def generate(self, request: Request) -> Output:
         if request.sample.target is None:
-            raise ModelError(f"no right answer to sample {request.sample.id} is known")
+            raise ModelError(f"sample {request.sample.id} has no target")
         return Output(text=str(request.sample.target))
 
 
 class Blank(Model):
-    """Answers nothing at all."""
+    """Answers with empty text."""
 
     name = "scripted/blank"
 
@@ -36,26 +36,26 @@ class Blank(Model):
 
 
 class Random(Model):
-    """Guesses among the possible answers: the level of pure chance."""
+    """Guesses among the possible answers: chance level."""
 
     name = "scripted/random"
 
     async def generate(self, request: Request) -> Output:
         choices = request.sample.choices
         if not choices:
-            raise ModelError("scripted/random needs a task with a closed set of answers; this sample has none")
+            raise ModelError("scripted/random needs a closed set of answers; this sample has none")
         draw = mix(name_key(self.name), request.sampling.seed, request.sample.index, request.number)
         return Output(text=choices[draw % len(choices)])
 
 
 class Majority(Model):
-    """Always gives the commonest target of the exam: what can be had without looking at the question."""
+    """Answers with the most common target: the best constant answer."""
 
     name = "scripted/majority"
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         counts = Counter(str(sample.target) for sample in samples())
-        # Ties go to the alphabetically first, so that every process picks the same.
+        # Ties are broken alphabetically, so that every process picks the same.
         self._answer = min(counts, key=lambda answer: (-counts[answer], answer), default="")
 
     async def generate(self, request: Request) -> Output:
@@ -63,7 +63,7 @@ class Majority(Model):
 
 
 class ReplayModel(Model):
-    """Repeats the outputs of exported records (`proctor export RUN`), found by sample id and number."""
+    """Repeats the outputs of exported records (`proctor export RUN`), by sample id and number."""
 
     def __init__(self, path: Path) -> None:
         self.name = f"scripted/replay:{path}"

@@ -35,7 +35,7 @@ class ClusterSandbox(Sandbox):
         )
 
     @property
-    def places(self) -> int:
+    def slots(self) -> int:
         return self.workers * USUALLY_AT_ONCE
 
     async def open(self) -> None:

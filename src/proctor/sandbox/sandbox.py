@@ -18,7 +18,7 @@ class Sandbox(ABC):
     workers: int
 
     @property
-    def places(self) -> int:
+    def slots(self) -> int:
         """How many programs at once keep all workers busy."""
         return self.workers
 

@@ -1,4 +1,4 @@
-"""Where runs and records are kept."""
+"""The results store: runs, records and reviews in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from proctor.core.config import user_path
 from proctor.core.errors import StoreError
 from proctor.core.extras import import_extra
 from proctor.store.database import Database, Mode
-from proctor.store.sqlite import Sqlite
+from proctor.store.sqlite import SqliteDatabase
 from proctor.store.store import Store
 
 DEFAULT = "proctor-runs"
@@ -17,33 +17,33 @@ SERVERS = ("postgresql", "postgres")
 
 
 def open_store(name: str | None = None, mode: Mode = "create") -> Store:
-    """The store of this URL or path, of $PROCTOR_STORE, or the one in the working directory."""
+    """Open the store at this URL or path, else at $PROCTOR_STORE, else in the working directory."""
     return Store(open_database(name, mode))
 
 
 def open_database(name: str | None, mode: Mode) -> Database:
-    """What is under that store, as it is."""
-    url = _named(name)
+    """Open the database of a store without migrating it."""
+    url = _resolve_name(name)
     if not is_server(url):
-        return Sqlite(user_path(url), mode)
+        return SqliteDatabase(user_path(url), mode)
     import_extra("psycopg", "A store on a PostgreSQL server", "postgres")
-    from proctor.store.postgres import Postgres
+    from proctor.store.postgres import PostgresDatabase
 
-    return Postgres(url, mode)
+    return PostgresDatabase(url, mode)
 
 
 def store_url(name: str | None = None) -> str:
-    """What opens that store from any working directory; may hold a password."""
-    url = _named(name)
+    """The URL or path of a store for any working directory; may contain a password."""
+    url = _resolve_name(name)
     return url if is_server(url) else str(user_path(url).absolute())
 
 
-def place_of(url: str, short: bool = False) -> str:
-    """A store in words, for people, without its password; a folder as it is seen from here, where it is short."""
+def store_location(url: str, short: bool = False) -> str:
+    """The location of a store for messages, without a password; `short` makes paths relative."""
     if is_server(url):
-        from proctor.store.postgres import place_of_server
+        from proctor.store.postgres import server_location
 
-        return place_of_server(url)
+        return server_location(url)
     here = Path.cwd()
     return str(Path(url).relative_to(here)) if short and Path(url).is_relative_to(here) else url
 
@@ -52,15 +52,15 @@ def is_server(url: str) -> bool:
     return url.partition("://")[0] in SERVERS and "://" in url
 
 
-def _named(name: str | None) -> str:
-    """A path, or the URL of a server."""
+def _resolve_name(name: str | None) -> str:
+    """The path of a store, or the URL of its server."""
     url = name or os.environ.get("PROCTOR_STORE") or DEFAULT
     scheme, colon, rest = url.partition("://")
     if not colon or scheme in SERVERS:
         return url
     if scheme not in ("file", "sqlite"):
         raise StoreError(
-            f"No store of kind {scheme!r}: give a folder, for example --store {DEFAULT}, or the URL of a server, "
+            f"Unknown kind of store {scheme!r}: pass a folder, for example --store {DEFAULT}, or the URL of a server, "
             "postgresql://HOST/DATABASE."
         )
     return rest

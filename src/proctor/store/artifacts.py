@@ -1,4 +1,4 @@
-"""The files of a run: films and logs, written to a folder while it goes on."""
+"""The files of a run, such as videos and logs, which are written to a folder while it runs."""
 
 from __future__ import annotations
 
@@ -17,31 +17,34 @@ from proctor.core.errors import UsageError
 if TYPE_CHECKING:
     from proctor.store.database import Database
 
-PART = 1 << 20  # bytes of a file that are one row
+PART = 1 << 20  # bytes of a file per row
 
 
 class Artifacts(ABC):
-    """The files of a sample are in folders that begin with its index and epoch; some belong to the whole run."""
+    """Files of a sample are in folders named after its index and epoch; others belong to the run.
+
+    ``starts``: only files whose names start with one of these prefixes.
+    """
 
     @abstractmethod
     def folder(self, run_id: str) -> Path:
-        """Where the files of the run are written; made by whoever writes the first."""
+        """The folder of the run's files; the first writer creates it."""
 
     @abstractmethod
     def fetch(self, run_id: str, starts: tuple[str, ...]) -> None:
-        """Has the stored files that begin so in the folder, where an unfinished sample may need them."""
+        """Copy stored files into the folder, for unfinished samples."""
 
     @abstractmethod
-    def keep(self, run_id: str, starts: tuple[str, ...] = ("",)) -> None:
-        """Stores the files of the folder that begin so."""
+    def save(self, run_id: str, starts: tuple[str, ...] = ("",)) -> None:
+        """Store files of the folder."""
 
     @abstractmethod
-    def leave(self, run_id: str) -> None:
-        """Stores what is not stored yet; the folder is needed no more."""
+    def finish_run(self, run_id: str) -> None:
+        """Store all remaining files; the folder is no longer needed."""
 
     @abstractmethod
     def names(self, run_id: str, starts: tuple[str, ...] = ("",)) -> list[str]:
-        """All files that begin so, with their folders."""
+        """The names of stored files, relative to the folder."""
 
     @abstractmethod
     def open(self, run_id: str, name: str) -> tuple[int, BinaryIO]:
@@ -49,7 +52,7 @@ class Artifacts(ABC):
 
 
 class ArtifactFolder(Artifacts):
-    """Files that stay where they were written, inside the store."""
+    """Files that are written into the store's own folder, so nothing is copied."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -58,13 +61,13 @@ class ArtifactFolder(Artifacts):
         return self._root / run_id
 
     def fetch(self, run_id: str, starts: tuple[str, ...]) -> None:
-        """They are there."""
+        pass
 
-    def keep(self, run_id: str, starts: tuple[str, ...] = ("",)) -> None:
-        """They are stored by being written."""
+    def save(self, run_id: str, starts: tuple[str, ...] = ("",)) -> None:
+        pass
 
-    def leave(self, run_id: str) -> None:
-        """They stay."""
+    def finish_run(self, run_id: str) -> None:
+        pass
 
     def names(self, run_id: str, starts: tuple[str, ...] = ("",)) -> list[str]:
         return sorted(_files(self.folder(run_id).resolve(), starts))
@@ -82,7 +85,7 @@ class ArtifactTable(Artifacts):
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._kept: dict[tuple[str, str], tuple[int, int]] = {}  # what each was like when it was stored
+        self._saved: dict[tuple[str, str], tuple[int, int]] = {}  # what each was like when it was stored
 
     def folder(self, run_id: str) -> Path:
         return user_state_path("proctor") / "artifacts" / run_id
@@ -92,23 +95,23 @@ class ArtifactTable(Artifacts):
         for name in self.names(run_id, starts):
             path = folder / name
             if path.exists():
-                continue  # of a sitting on this machine that was killed: not older than what is stored
+                continue  # left by a killed process on this machine: not older than the stored file
             path.parent.mkdir(parents=True, exist_ok=True)
             with self.open(run_id, name)[1] as stored, path.open("wb") as file:
                 shutil.copyfileobj(stored, file, PART)
-            self._kept[run_id, name] = _state(path)
+            self._saved[run_id, name] = _state(path)
 
-    def keep(self, run_id: str, starts: tuple[str, ...] = ("",)) -> None:
+    def save(self, run_id: str, starts: tuple[str, ...] = ("",)) -> None:
         folder = self.folder(run_id).resolve()
         for name in _files(folder, starts):
-            with suppress(FileNotFoundError):  # one that was only needed for a moment
+            with suppress(FileNotFoundError):  # a temporary file
                 state = _state(folder / name)
-                if self._kept.get((run_id, name)) != state:
+                if self._saved.get((run_id, name)) != state:
                     self._copy(run_id, name.encode(errors="replace").decode(), folder / name)
-                    self._kept[run_id, name] = state
+                    self._saved[run_id, name] = state
 
-    def leave(self, run_id: str) -> None:
-        self.keep(run_id)
+    def finish_run(self, run_id: str) -> None:
+        self.save(run_id)
         shutil.rmtree(self.folder(run_id), ignore_errors=True)
 
     def _copy(self, run_id: str, name: str, path: Path) -> None:
@@ -117,7 +120,7 @@ class ArtifactTable(Artifacts):
             for number, part in enumerate(iter(lambda: file.read(PART), b"")):
                 self._insert(run_id, name, number, part)
             if file.tell() == 0:
-                self._insert(run_id, name, 0, b"")  # an empty file is one too
+                self._insert(run_id, name, 0, b"")  # an empty file
 
     def _insert(self, run_id: str, name: str, number: int, part: bytes) -> None:
         self._database.execute(
@@ -140,11 +143,11 @@ class ArtifactTable(Artifacts):
 
 
 class _StoredFile(io.RawIOBase):
-    """A file of the table that is read part by part."""
+    """A stored file, read part by part."""
 
     def __init__(self, database: Database, run_id: str, name: str, size: int) -> None:
         self._database, self._run_id, self._name, self._size = database, run_id, name, size
-        self._place = 0
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -153,29 +156,29 @@ class _StoredFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._place
+        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
-        self._place = max(0, start + offset)
-        return self._place
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # any buffer that can be written
-        if self._place >= self._size:
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # any writable buffer
+        if self._position >= self._size:
             return 0
-        number, skipped = divmod(self._place, PART)
+        number, skipped = divmod(self._position, PART)
         try:
             rows = self._database.execute(
                 "SELECT substr(body, ?, ?) FROM artifacts WHERE run = ? AND name = ? AND part = ?",
                 (skipped + 1, len(buffer), self._run_id, self._name, number),
             )
         except self._database.failure as error:
-            raise OSError(self._database.told(error)) from None
+            raise OSError(self._database.describe_error(error)) from None
         if not rows:
-            raise OSError(f"{self._name} has been stored anew while it was read")
+            raise OSError(f"{self._name} was replaced while it was read")
         read = bytes(rows[0][0])
         buffer[: len(read)] = read
-        self._place += len(read)
+        self._position += len(read)
         return len(read)
 
 
@@ -184,17 +187,18 @@ def _missing(run_id: str, name: str) -> UsageError:
 
 
 def _files(folder: Path, starts: tuple[str, ...]) -> Iterator[str]:
-    """The files of a folder whose names within it begin so."""
-    for place in folder.iterdir() if folder.is_dir() else ():
-        if not place.name.startswith(starts):
+    """The names of a folder's files that start with one of these prefixes."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if not entry.name.startswith(starts):
             continue
-        for path in place.rglob("*") if place.is_dir() else (place,):
+        for path in entry.rglob("*") if entry.is_dir() else (entry,):
             if _is_own_file(path, folder):
                 yield str(path.relative_to(folder))
 
 
 def _is_own_file(path: Path, folder: Path) -> bool:
-    """No link, and nothing outside: agents write here, too, and must not have other files shown."""
+    """Whether it is a regular file inside the folder: agents write here, and must not expose
+    other files through links."""
     return path.is_file() and path.is_relative_to(folder) and path.resolve() == path
 
 

@@ -1,4 +1,4 @@
-"""What a store asks of the database under it; the SQL itself is the store's, and the same for all."""
+"""The interface of the databases under a store; the store's SQL is the same for all of them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Row = tuple[Any, ...]
 
 
 class Database(ABC):
-    """One connection, which the threads of a process may share: a transaction is one thread's until it ends."""
+    """One connection that threads may share; a transaction excludes other threads."""
 
-    failure: ClassVar[type[Exception]]  # what the driver raises
-    # Words that databases spell differently, put into the SQL by name.
+    failure: ClassVar[type[Exception]]  # the driver's exception
+    # SQL words that differ between databases, inserted into statements by name.
     dialect: ClassVar[dict[str, str]]
 
-    url: str  # opens the same store again, from any working directory; may hold a password
-    place: str  # the store in words, for people
+    url: str  # opens this store from any working directory; may contain a password
+    location: str  # for messages; never contains a password
     mode: Mode
     artifacts: Artifacts
 
@@ -50,41 +50,41 @@ class Database(ABC):
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[Any]:
-        """All or nothing of what is executed inside."""
+        """A context in which statements take effect together or not at all."""
 
     @abstractmethod
     def version(self) -> int:
-        """Of the schema; 0 in a database without tables."""
+        """The version of the schema; 0 in an empty database."""
 
     @abstractmethod
     def migration(self) -> AbstractContextManager[None]:
-        """A transaction that only one process at a time can be in, also where the store could only be read so far."""
+        """A transaction of one process at a time, which can write even if the store is open for reading."""
 
     @abstractmethod
     def set_version(self, version: int) -> None: ...
 
     @abstractmethod
     def change_mark(self) -> str:
-        """Another text whenever anything may have changed."""
+        """A text that differs after every change."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raises when what is written no longer reaches the place that was opened."""
+        """Raise if writes no longer reach the store, for example because its file was replaced."""
 
     def reconnect(self) -> bool:
-        """Whether the connection had been lost, and is there again with all that was held through it."""
+        """Restore a lost connection and its run locks; false if the connection was not lost."""
         return False
 
-    def told(self, error: Exception) -> str:
-        """A failure of the driver in words that may be shown."""
+    def describe_error(self, error: Exception) -> str:
+        """A driver error as a message without secrets."""
         return str(error)
 
     @abstractmethod
-    def hold(self, run_id: str) -> AbstractContextManager[bool]:
-        """Whether the run is this process's alone, as long as the context or the process lasts."""
+    def lock_run(self, run_id: str) -> AbstractContextManager[bool]:
+        """Lock the run for this process until the context or the process ends; yields success."""
 
     @abstractmethod
-    def is_held(self, run_id: str) -> bool: ...
+    def is_locked(self, run_id: str) -> bool: ...
 
     @abstractmethod
     def close(self) -> None: ...

@@ -75,7 +75,7 @@ def as_csv(records: Iterable[Record]) -> Iterator[bytes]:
         columns = flat_row(record)
         if number == 0:
             writer.writerow([*columns, "metadata"])
-        # As JSON in one column, because samples need not carry the same keys.
+        # As JSON in one column, because the keys of samples may differ.
         writer.writerow([*columns.values(), msgspec.json.encode(record.sample.metadata).decode()])
         yield text.getvalue().encode()
 

@@ -1,4 +1,4 @@
-"""Records as a Parquet table: typed columns, written group by group, so that memory does not grow with the run."""
+"""Records as a Parquet table, written in row groups so that memory does not grow with the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP = 4096  # records in a row group
 
 
 def write_parquet(run: Run, records: Iterable[Record], file: IO[bytes]) -> None:
-    """A row for each record. What the run was is in the metadata of the file, as JSON under the key `proctor`."""
+    """Write a row per record; the file's metadata has the run as JSON under the key `proctor`."""
     parquet = import_extra("pyarrow.parquet", "Writing Parquet", "parquet")
     from pyarrow import Table
 
@@ -80,8 +80,8 @@ def _row(record: Record) -> dict[str, Any]:
         "index": sample.index,
         "epoch": record.epoch,
         "cluster": sample.cluster,
-        "input": _text(sample.input),
-        "target": _text(sample.target),
+        "input": _as_text(sample.input),
+        "target": _as_text(sample.target),
         "outputs": [
             {
                 "text": output.text,
@@ -97,7 +97,7 @@ def _row(record: Record) -> dict[str, Any]:
         ],
         "score": score.value if score else None,
         "outcome": record.outcome,
-        "answer": _text(score.answer) if score else None,
+        "answer": _as_text(score.answer) if score else None,
         "why": score.why if score else None,
         "error": msgspec.to_builtins(record.error),
         "input_tokens": usage.input_tokens,
@@ -106,12 +106,12 @@ def _row(record: Record) -> dict[str, Any]:
         "started": datetime.fromtimestamp(record.timing.started, UTC) if record.timing.started else None,
         "ask_seconds": record.timing.ask,
         "judge_seconds": record.timing.judge,
-        "metadata": _text(sample.metadata),
+        "metadata": _as_text(sample.metadata),
     }
 
 
-def _text(value: Any) -> str | None:
-    """Text as it is; what may be of any form, as JSON."""
+def _as_text(value: Any) -> str | None:
+    """Text as it is, other values as JSON."""
     if value is None or isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode()

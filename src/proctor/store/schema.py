@@ -1,4 +1,4 @@
-"""The tables of the store, as the steps that lead from each version to the next."""
+"""The schema of the store, as migrations from each version to the next."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import msgspec
 
 from proctor.core.types import Record
 from proctor.store.database import Database
-from proctor.store.search import searched_row
+from proctor.store.search import search_row
 
 BATCH = 1_000
 
 
 class Migration(NamedTuple):
     statements: tuple[str, ...]
-    fill: Callable[[Database], None] | None = None  # what SQL alone cannot compute from the rows that are there
+    fill: Callable[[Database], None] | None = None  # computes from existing rows what SQL cannot
 
 
 def migrate(database: Database, version: int) -> None:
-    """Takes the steps that are missing, inside the caller's transaction."""
-    for step in STEPS[version:]:
-        for statement in step.statements:
+    """Run the missing migrations inside the caller's transaction."""
+    for migration in MIGRATIONS[version:]:
+        for statement in migration.statements:
             database.execute(statement)
-        if step.fill is not None:
-            step.fill(database)
+        if migration.fill is not None:
+            migration.fill(database)
     database.set_version(SCHEMA_VERSION)
 
 
 def _fill_searched(database: Database) -> None:
     for batch in _bodies(database):
-        rows = [searched_row(run, msgspec.json.decode(body, type=Record)) for run, body in batch]
+        rows = [search_row(run, msgspec.json.decode(body, type=Record)) for run, body in batch]
         database.execute_many("INSERT INTO searched (run, sample, epoch, words, metadata) VALUES (?, ?, ?, ?, ?)", rows)
 
 
@@ -46,7 +46,7 @@ def _bodies(database: Database) -> Iterator[list[tuple[str, bytes]]]:
         last = rows[-1][:3]
 
 
-STEPS = [
+MIGRATIONS = [
     Migration(
         (
             """
@@ -60,7 +60,7 @@ STEPS = [
             )
             """,
             "CREATE INDEX runs_by_time ON runs (created)",
-            # The key makes a duplicate impossible, whatever the writer does.
+            # The primary key prevents duplicates.
             """
             CREATE TABLE records (
                 run TEXT NOT NULL REFERENCES runs (id),
@@ -82,10 +82,10 @@ STEPS = [
         (
             "ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'",
             "ALTER TABLE records ADD COLUMN cluster TEXT NOT NULL DEFAULT ''",
-            # In the order of the exam, with all that lists, filters and comparisons ask for.
+            # A covering index in the order of the samples, for lists, filters and comparisons.
             "DROP INDEX records_by_outcome",
             "CREATE INDEX records_in_brief ON records (run, sample, epoch, state, outcome, value, digest{covered})",
-            # Apart from the records: a search reads all of it, and would read the bodies too if they were beside it.
+            # A table of its own, because a search scans all rows and need not read the bodies.
             """
             CREATE TABLE searched (
                 run TEXT NOT NULL REFERENCES runs (id),
@@ -96,7 +96,7 @@ STEPS = [
                 PRIMARY KEY (run, sample, epoch)
             )
             """,
-            # Only ever added to; the number tells which of two reviews is the newer one.
+            # Append-only; the number orders the reviews.
             """
             CREATE TABLE reviews (
                 number {number},
@@ -110,7 +110,7 @@ STEPS = [
             )
             """,
             "CREATE INDEX reviews_by_run ON reviews (run, number)",
-            # For the files of runs, where there is no folder that all who use the store can see.
+            # The files of runs, for stores without a shared folder.
             """
             CREATE TABLE artifacts (
                 run TEXT NOT NULL REFERENCES runs (id),
@@ -125,4 +125,4 @@ STEPS = [
     ),
 ]
 
-SCHEMA_VERSION = len(STEPS)
+SCHEMA_VERSION = len(MIGRATIONS)

@@ -1,4 +1,4 @@
-"""A store as a folder: one SQLite file that many processes may read and write at once, and a lock for every run."""
+"""A store in a folder: a SQLite file for concurrent processes, and a lock file per run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from proctor.core.errors import StoreError
 from proctor.store.artifacts import ArtifactFolder
 from proctor.store.database import Database, Mode, Row
 
-MOST_VALUES = 999  # of one statement, in every version of SQLite
-LOCK_TIMEOUT = 60.0  # seconds to wait for other writers, whose batches take milliseconds
+MAX_VALUES = 999  # per statement, in every version of SQLite
+LOCK_TIMEOUT = 60.0  # seconds; the batches of other writers take milliseconds
 
 
-class Sqlite(Database):
+class SqliteDatabase(Database):
     failure = sqlite3.Error
     dialect: ClassVar[dict[str, str]] = {
         "blob": "BLOB",
         "real": "REAL",
         "number": "INTEGER PRIMARY KEY",
         "find": "instr",
-        # Read without the rows, whose bodies may be large.
+        # More columns for the covering index, so that reads skip the rows and their large bodies.
         "covered": ", sample_id, cluster",
     }
 
@@ -37,11 +37,11 @@ class Sqlite(Database):
         self.folder = folder
         self.path = folder / "runs.db"
         self.url = str(folder.absolute())
-        self.place = str(folder)
+        self.location = str(folder)
         self.mode = mode
         self.artifacts = ArtifactFolder(folder / "artifacts")
         if mode != "create" and not self.path.exists():
-            raise StoreError(f"No store at {folder}: run an exam first, or name another with --store.")
+            raise StoreError(f"No store at {folder}: run a task first, or pass another with --store.")
         try:
             if mode == "read":
                 self._db = _connect_to_read(self.path)
@@ -50,28 +50,29 @@ class Sqlite(Database):
                 self._db = _connect(self.path)
             self._file = self.path.stat().st_ino
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"Cannot use the store {folder}: {error}. Name another with --store.") from None
+            raise StoreError(f"Cannot use the store {folder}: {error}. Pass another with --store.") from None
 
     def _execute(self, sql: str, values: Sequence[Any]) -> list[Row]:
         return self._db.execute(sql, values).fetchall()
 
     def _execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        # Many rows in one statement: the driver lets go of the interpreter for each, and after each waits for the
-        # threads that took it. With a row in each, a busy thread would keep the writer from writing.
-        before, marks, after = re.split(r"(?<=VALUES )(\([?, ]+\))", sql)
-        at_once = MOST_VALUES // marks.count("?")
-        for start in range(0, len(rows), at_once):
-            part = rows[start : start + at_once]
-            self._db.execute(before + ", ".join([marks] * len(part)) + after, [value for row in part for value in row])
+        # Many rows per statement: the driver releases the GIL for each statement and then waits
+        # to get it back. With one row per statement, a busy thread would starve the writer.
+        before, placeholders, after = re.split(r"(?<=VALUES )(\([?, ]+\))", sql)
+        batch = MAX_VALUES // placeholders.count("?")
+        for start in range(0, len(rows), batch):
+            part = rows[start : start + batch]
+            statement = before + ", ".join([placeholders] * len(part)) + after
+            self._db.execute(statement, [value for row in part for value in row])
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        # Immediate: a writer queues for its turn at the start instead of failing in the middle.
+        # IMMEDIATE takes the write lock now; a deferred transaction could fail at its first write.
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
-            if self._db.in_transaction:  # a full disk ends the transaction by itself
+            if self._db.in_transaction:  # a full disk has already rolled it back
                 self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
@@ -96,7 +97,7 @@ class Sqlite(Database):
         self._db.execute(f"PRAGMA user_version = {version}")
 
     def change_mark(self) -> str:
-        # The first tells of other connections alone, the second of this one.
+        # data_version counts the commits of other connections, total_changes those of this one.
         return f"{self.execute('PRAGMA data_version')[0][0]}-{self._db.total_changes}"
 
     def check(self) -> None:
@@ -104,14 +105,14 @@ class Sqlite(Database):
             raise FileNotFoundError("the store was removed or replaced")
 
     @contextmanager
-    def hold(self, run_id: str) -> Iterator[bool]:
-        """The system lets go of a killed process's lock."""
+    def lock_run(self, run_id: str) -> Iterator[bool]:
+        """The kernel releases the lock of a killed process."""
         path = self.folder / "locks" / run_id
         try:
             path.parent.mkdir(exist_ok=True)
             file = _lock(path)
         except OSError as error:
-            raise StoreError(f"Cannot use the store {self.folder}: {error}. Name another with --store.") from None
+            raise StoreError(f"Cannot use the store {self.folder}: {error}. Pass another with --store.") from None
         if file is None:
             yield False
             return
@@ -122,7 +123,7 @@ class Sqlite(Database):
                 with suppress(OSError):
                     path.unlink()
 
-    def is_held(self, run_id: str) -> bool:
+    def is_locked(self, run_id: str) -> bool:
         try:
             with (self.folder / "locks" / run_id).open() as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -136,13 +137,13 @@ class Sqlite(Database):
         self._db.close()
 
     def __del__(self) -> None:
-        # From Python 3.13 on, the driver warns of a connection that was not closed.
+        # Since Python 3.13, the driver warns about unclosed connections.
         if hasattr(self, "_db"):
             self._db.close()
 
 
 def _lock(path: Path) -> TextIO | None:
-    """The locked file, or None while another process holds it."""
+    """The locked file, or None if another process holds the lock."""
     while True:
         file = path.open("w")
         try:
@@ -150,7 +151,7 @@ def _lock(path: Path) -> TextIO | None:
         except BlockingIOError:
             file.close()
             return None
-        # Whoever held it before may have removed the file between our opening and our locking it.
+        # The previous holder may have removed the file between open and flock.
         with suppress(FileNotFoundError):
             if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
                 return file
@@ -161,7 +162,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False)
     try:
         _set_wal_mode(db)
-        # A committed batch survives a power cut too; with a few commits a second that costs nothing.
+        # A committed batch survives a power failure; at a few commits per second this is cheap.
         db.execute("PRAGMA synchronous = FULL")
     except BaseException:
         db.close()
@@ -170,7 +171,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _set_wal_mode(db: sqlite3.Connection) -> None:
-    # Changing the journal mode does not wait for other writers as ordinary statements do.
+    # Unlike other statements, this one does not wait for locks.
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
@@ -183,11 +184,11 @@ def _set_wal_mode(db: sqlite3.Connection) -> None:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Also where nothing may be written, on a read-only disk for example."""
-    place = f"file:{quote(str(path.absolute()))}"
+    """Open for reading, also on a read-only file system."""
+    uri = f"file:{quote(str(path.absolute()))}"
     for options in ("mode=ro", "immutable=1"):
         db = sqlite3.connect(
-            f"{place}?{options}", uri=True, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
+            f"{uri}?{options}", uri=True, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
             db.execute("SELECT count(*) FROM sqlite_master")

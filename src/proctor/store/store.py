@@ -1,4 +1,4 @@
-"""The store: runs, their records, and what people say of them, in SQL that every database understands."""
+"""The store: runs, their records and reviews, in SQL that all supported databases understand."""
 
 from __future__ import annotations
 
@@ -16,70 +16,70 @@ from proctor.core.config import MAX_COUNT
 from proctor.core.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
 from proctor.core.types import Output, Record, Run
 from proctor.store.database import Database, Row
-from proctor.store.reviews import StoredReviews, rescored
+from proctor.store.reviews import StoredReviews, apply_review
 from proctor.store.schema import SCHEMA_VERSION, migrate
 from proctor.store.search import (
     as_text,
     conditions_on_outcome,
     conditions_on_words,
-    searched_key,
-    searched_row,
+    metadata_key,
+    search_row,
     value_after,
 )
-from proctor.store.types import Neighbours, RecordFilter, RecordKey, RecordSummary, Review, Values
+from proctor.store.types import Neighbours, RecordColumns, RecordFilter, RecordKey, RecordSummary, Review
 
 T = TypeVar("T")
 
-BATCH = 1_000  # records that are fetched at once
-ANSWER = 200  # letters of an answer in a line
-REMEMBERED = 8  # questions whose answers are kept until something changes
+BATCH = 1_000  # records per query
+ANSWER_LENGTH = 200  # characters of an answer in a summary
+CACHED_SEARCHES = 8  # searches whose results are cached until the store changes
 
 _encode = msgspec.json.Encoder().encode
 _decode_record = msgspec.json.Decoder(Record).decode
 _decode_run = msgspec.json.Decoder(Run).decode
-_decode_opinion = msgspec.json.Decoder(bool | float | str).decode
+_decode_review_body = msgspec.json.Decoder(bool | float | str).decode
 
 
-class _Judged(Struct):
+class _ScoreBrief(Struct):
     answer: Any
 
 
-class _Brief(Struct):
-    """What a line shows of a record's body; the rest is not even read."""
+class _RecordBrief(Struct):
+    """The part of a record's body that a summary decodes."""
 
     outputs: tuple[Output, ...] = ()
-    score: _Judged | None = None
+    score: _ScoreBrief | None = None
 
 
-_decode_brief = msgspec.json.Decoder(_Brief).decode
+_decode_brief = msgspec.json.Decoder(_RecordBrief).decode
 
 
 class Store:
-    """Belongs to the thread that opened it; a writer may write through it meanwhile."""
+    """Used by the thread that opened it, and by its writer."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._found: dict[tuple[str, bytes], list[RecordKey]] = {}
-        self._found_at = ""
+        self._cached_keys: dict[tuple[str, bytes], list[RecordKey]] = {}
+        self._cached_at = ""
         try:
             self._migrate()
         except database.failure as error:
             database.close()
-            told = database.told(error)
-            raise StoreError(f"Cannot use the store {self.place}: {told}. Name another with --store.") from None
+            reason = database.describe_error(error)
+            raise StoreError(f"Cannot use the store {self.location}: {reason}. Pass another with --store.") from None
         except BaseException:
             database.close()
             raise
 
     @property
     def url(self) -> str:
-        """Opens this store again, from any working directory; may hold a password."""
+        """Opens this store from any working directory; may contain a password."""
         return self._database.url
 
     @property
-    def place(self) -> str:
-        """The store in words, for people."""
-        return self._database.place
+    def location(self) -> str:
+        """The location of the store for messages, without a password."""
+        return self._database.location
 
     def close(self) -> None:
         self._database.close()
@@ -88,53 +88,57 @@ class Store:
         version = self._database.version()
         if version > SCHEMA_VERSION:
             raise StoreError(
-                f"The store {self.place} was written by a newer proctor (store version {version}, this one knows "
-                f"{SCHEMA_VERSION}): upgrade with pip install -U proctor, or name another store."
+                f"The store {self.location} was written by a newer proctor (store version {version}, this one knows "
+                f"{SCHEMA_VERSION}): upgrade with pip install -U proctor, or pass another store."
             )
         if version == SCHEMA_VERSION:
             return
         if version == 0 and self._database.mode != "create":
-            raise StoreError(f"Nothing is in the store {self.place} yet: its first run is just being begun.")
+            raise StoreError(f"The store {self.location} is still empty: its first run is just starting.")
         try:
             with self._database.migration():
-                # Asked again under the lock: another process may have been faster.
+                # Checked again under the lock: another process may have migrated it.
                 if (version := self._database.version()) < SCHEMA_VERSION:
                     migrate(self._database, version)
         except (self._database.failure, msgspec.MsgspecError) as error:
             if version == 0:
                 raise
-            told = self._database.told(error)
+            reason = self._database.describe_error(error)
             raise StoreError(
-                f"The store {self.place} was written by an older proctor (store version {version}, now it is "
-                f"{SCHEMA_VERSION}) and could not be brought up to date: {told}. Use it once where it may be written."
+                f"The store {self.location} was written by an older proctor (store version {version}, now it is "
+                f"{SCHEMA_VERSION}) and could not be migrated: {reason}. Open it once where it is writable."
             ) from None
 
     def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         with self._reading():
-            return self._persistently(lambda: self._database.execute(sql, values))
+            return self._with_reconnect(lambda: self._database.execute(sql, values))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
             yield
         except self._database.failure as error:
-            raise StoreError(f"Reading the store {self.place} failed: {self._database.told(error)}.") from None
+            raise StoreError(
+                f"Reading the store {self.location} failed: {self._database.describe_error(error)}."
+            ) from None
 
     def _write(self, work: Callable[[], object]) -> None:
-        """Does the work in one transaction."""
+        """Do the work in one transaction."""
 
         def transact() -> None:
             with self._database.transaction():
                 work()
 
         try:
-            self._persistently(transact)
+            self._with_reconnect(transact)
             self._database.check()
         except (self._database.failure, OSError) as error:
-            raise StoreWriteError(f"Writing to {self.place} failed: {self._database.told(error)}.") from None
+            raise StoreWriteError(
+                f"Writing to {self.location} failed: {self._database.describe_error(error)}."
+            ) from None
 
-    def _persistently(self, work: Callable[[], T]) -> T:
-        """Once more, when only the connection had been lost."""
+    def _with_reconnect(self, work: Callable[[], T]) -> T:
+        """Repeat the work once if the connection was lost."""
         try:
             return work()
         except self._database.failure:
@@ -143,14 +147,14 @@ class Store:
             return work()
 
     def change_mark(self) -> str:
-        """Another text whenever anything in the store may have changed: cheap to ask, again and again."""
+        """A text that differs after every change of the store; cheap enough to poll."""
         with self._reading():
-            return self._persistently(self._database.change_mark)
+            return self._with_reconnect(self._database.change_mark)
 
     # -- runs ---------------------------------------------------------------------------------
 
     def save(self, run: Run) -> None:
-        """Insert the run, or replace what is known of it."""
+        """Insert or update the run."""
         tags = _encode(run.tags).decode()
         row = (run.id, run.task, run.candidate, run.status, run.created, tags, _encode(run))
         self._write(
@@ -167,7 +171,7 @@ class Store:
         return [_decode_run(body) for (body,) in rows]
 
     def run(self, name: str) -> Run:
-        """The run with this id, or the only one whose id starts so; `latest` is the newest."""
+        """The run with this id or unique prefix of an id; `latest` is the newest."""
         if name == "latest":
             rows = self._read("SELECT body FROM runs ORDER BY created DESC, id DESC LIMIT 1")
         else:
@@ -183,31 +187,31 @@ class Store:
         return found[0]
 
     @contextmanager
-    def hold(self, run_id: str) -> Iterator[None]:
-        """Only one process at a time works on a run; a killed one lets go."""
+    def lock_run(self, run_id: str) -> Iterator[None]:
+        """Lock the run for this process; the lock of a killed process is released."""
         with ExitStack() as stack:
             with self._reading():
-                held = stack.enter_context(self._database.hold(run_id))
-            if not held:
-                raise StoreError(f"Run {run_id} is still being worked on by another process.")
+                locked = stack.enter_context(self._database.lock_run(run_id))
+            if not locked:
+                raise StoreError(f"Run {run_id} is in use by another process.")
             yield
 
     def status(self, run: Run) -> str:
-        """The run's status; a run that nobody holds any more was killed, whatever it last said."""
+        """The run's status; a running run without a lock was killed."""
         if run.status != "running":
             return run.status
         with self._reading():
-            held = self._persistently(lambda: self._database.is_held(run.id))
-        return "running" if held else "killed"
+            locked = self._with_reconnect(lambda: self._database.is_locked(run.id))
+        return "running" if locked else "killed"
 
     # -- records, whole -----------------------------------------------------------------------
 
     def write(self, run: Run, records: Iterable[tuple[Record, bytes]]) -> None:
-        """Insert or replace records, each with the digest of its sample, all or none."""
+        """Insert or replace records with the digests of their samples, in one transaction."""
         rows, searched = [], []
         for record, digest in records:
             rows.append(_row(run.id, record, digest))
-            searched.append(searched_row(run.id, record))
+            searched.append(search_row(run.id, record))
 
         def work() -> None:
             self._database.execute_many(
@@ -223,13 +227,13 @@ class Store:
                 searched,
             )
 
-        # The files first: a record that is there has all that it needs to be gone on with elsewhere.
-        starts = tuple(_files_of(row[1], row[2]) for row in rows)
-        self._with_files(lambda: self._database.artifacts.keep(run.id, starts))
+        # Files first, so that a stored record can be resumed on another machine.
+        starts = tuple(_artifact_prefix(row[1], row[2]) for row in rows)
+        self._with_files(lambda: self._database.artifacts.save(run.id, starts))
         self._write(work)
 
     def records(self, run: Run, reviewed: bool = False) -> Iterator[Record]:
-        """All records of a run in the order of the exam; reviewed, with the scores that people gave instead."""
+        """All records of a run in the order of the samples; `reviewed` applies the scores of reviews."""
         scores = StoredReviews(self.reviews(run)).scores if reviewed else {}
         last: RecordKey = (-1, -1)
         while rows := self._read(
@@ -239,20 +243,20 @@ class Store:
         ):
             for sample, epoch, body in rows:
                 record = _decode_record(body)
-                given = scores.get((sample, epoch))
-                yield rescored(record, given[-1]) if given else record
+                reviews = scores.get((sample, epoch))
+                yield apply_review(record, reviews[-1]) if reviews else record
             last = rows[-1][:2]
 
     def record(self, run: Run, sample: int, epoch: int = 0) -> Record:
-        question = "SELECT body FROM records WHERE run = ? AND sample = ? AND epoch = ?"
-        # A database takes no number of any size; no sample has one beyond this.
-        rows = self._read(question, (run.id, sample, epoch)) if max(abs(sample), abs(epoch)) <= MAX_COUNT else []
+        query = "SELECT body FROM records WHERE run = ? AND sample = ? AND epoch = ?"
+        # Databases reject larger integers, and no sample has such an index.
+        rows = self._read(query, (run.id, sample, epoch)) if max(abs(sample), abs(epoch)) <= MAX_COUNT else []
         if not rows:
             raise UsageError(f"Run {run.id} has no record of sample {sample} in epoch {epoch}.")
         return _decode_record(rows[0][0])
 
     def sample_index(self, run: Run, name: str) -> int:
-        """Of the sample with this id; a number may also be the index itself."""
+        """The index of the sample with this id; a number may also be the index itself."""
         rows = self._read("SELECT sample FROM records WHERE run = ? AND sample_id = ? LIMIT 1", (run.id, name))
         if rows:
             return int(rows[0][0])
@@ -261,18 +265,18 @@ class Store:
         raise UsageError(f"Run {run.id} has no sample {name!r}.")
 
     def scored(self, run: Run) -> dict[RecordKey, bytes]:
-        """Which samples have been scored, as (index, epoch), each with the digest of what was asked."""
+        """The keys of the scored records, with the digests of their samples."""
         rows = self._read("SELECT sample, epoch, digest FROM records WHERE run = ? AND state = 'scored'", (run.id,))
         return {(sample, epoch): digest for sample, epoch, digest in rows}
 
     def answered(self, run: Run) -> dict[RecordKey, Record]:
-        """Records with outputs that still need more of them, or their judge."""
+        """Records with outputs that are incomplete or not scored yet."""
         rows = self._read("SELECT body FROM records WHERE run = ? AND state != 'scored'", (run.id,))
         records = [record for (body,) in rows if (record := _decode_record(body)).outputs]
         return {(record.sample.index, record.epoch): msgspec.structs.replace(record, error=None) for record in records}
 
     def sample_digests(self, run: Run) -> Iterator[bytes]:
-        """What was asked, sample by sample in the order of the exam."""
+        """The digests of all samples, in their order."""
         rows = self._read("SELECT sample, digest FROM records WHERE run = ? ORDER BY sample, epoch", (run.id,))
         last = None
         for sample, digest in rows:
@@ -290,7 +294,7 @@ class Store:
         return {outcome: count for outcome, count in rows}  # noqa: C416 - a row is any tuple
 
     def progress(self, run: Run) -> tuple[int, int]:
-        """Scored and failed. A run that has not come to its end has not been counted yet."""
+        """The numbers of scored and failed records; those of a running run are counted now."""
         if run.status != "running":
             return run.n, run.errors
         counts = self.counts(run)
@@ -298,112 +302,112 @@ class Store:
         counts.pop("answered", 0)
         return sum(counts.values()), errors
 
-    def values(self, run: Run) -> Values:
+    def columns(self, run: Run) -> RecordColumns:
         rows = self._read(
             "SELECT sample, sample_id, epoch, outcome, value, digest, cluster FROM records WHERE run = ? "
             "ORDER BY sample, epoch",
             (run.id,),
         )
-        return Values(*zip(*rows, strict=True)) if rows else Values()
+        return RecordColumns(*zip(*rows, strict=True)) if rows else RecordColumns()
 
     def metadata(self, run: Run, key: str) -> dict[int, str]:
-        """The value that samples have for a metadata key, as text, by their index."""
+        """The samples' values of a metadata key as text, by sample index."""
         rows = self._read(
             "SELECT sample, metadata FROM searched WHERE run = ? AND {find}(metadata, ?) > 0",
-            (run.id, mark := searched_key(key)),
+            (run.id, mark := metadata_key(key)),
         )
         return {sample: value_after(mark, metadata) for sample, metadata in rows}
 
-    def count(self, run: Run, wanted: RecordFilter) -> int:
-        return len(self._find(run, wanted))
+    def count(self, run: Run, record_filter: RecordFilter) -> int:
+        return len(self._find_keys(run, record_filter))
 
-    def lines(self, run: Run, wanted: RecordFilter, start: int, limit: int) -> list[RecordSummary]:
-        """Some of the wanted records in the order of the exam, beginning with the one at `start`."""
-        places = self._find(run, wanted)[start : start + limit]
-        if not places:
+    def summaries(self, run: Run, record_filter: RecordFilter, start: int, limit: int) -> list[RecordSummary]:
+        """A page of the matching records, in the order of the samples."""
+        keys = self._find_keys(run, record_filter)[start : start + limit]
+        if not keys:
             return []
-        opinions = StoredReviews(self.reviews(run))
+        reviews = StoredReviews(self.reviews(run))
         rows = self._read(
-            f"WITH page (sample, epoch) AS (VALUES {', '.join(['(?, ?)'] * len(places))}) "
+            f"WITH page (sample, epoch) AS (VALUES {', '.join(['(?, ?)'] * len(keys))}) "
             "SELECT r.sample, r.epoch, r.sample_id, r.outcome, r.value, r.cluster, r.body FROM page "
             "JOIN records r ON r.run = ? AND r.sample = page.sample AND r.epoch = page.epoch",
-            (*(number for place in places for number in place), run.id),
+            (*(number for key in keys for number in key), run.id),
         )
-        return [_line(row, opinions) for row in sorted(rows)]
+        return [_summarise(row, reviews) for row in sorted(rows)]
 
-    def neighbours(self, run: Run, wanted: RecordFilter, sample: int, epoch: int) -> Neighbours:
-        places = self._find(run, wanted)
-        position = bisect_left(places, (sample, epoch))
-        following = position + (places[position : position + 1] == [(sample, epoch)])
+    def neighbours(self, run: Run, record_filter: RecordFilter, sample: int, epoch: int) -> Neighbours:
+        keys = self._find_keys(run, record_filter)
+        position = bisect_left(keys, (sample, epoch))
+        following = position + (keys[position : position + 1] == [(sample, epoch)])
         return Neighbours(
             position,
-            places[position - 1] if position else None,
-            places[following] if following < len(places) else None,
+            keys[position - 1] if position else None,
+            keys[following] if following < len(keys) else None,
         )
 
-    def _find(self, run: Run, wanted: RecordFilter) -> list[RecordKey]:
-        """All places of the wanted records, in order. Kept while nothing changes: scrolling must not search again."""
-        if (mark := self.change_mark()) != self._found_at:
-            self._found.clear()
-            self._found_at = mark
-        question = (run.id, _encode(wanted))
-        if question not in self._found:
-            if len(self._found) == REMEMBERED:
-                del self._found[next(iter(self._found))]
-            self._found[question] = self._search(run, wanted)
-        return self._found[question]
+    def _find_keys(self, run: Run, record_filter: RecordFilter) -> list[RecordKey]:
+        """The keys of all matching records, in order; cached until the store changes, for scrolling."""
+        if (mark := self.change_mark()) != self._cached_at:
+            self._cached_keys.clear()
+            self._cached_at = mark
+        cache_key = (run.id, _encode(record_filter))
+        if cache_key not in self._cached_keys:
+            if len(self._cached_keys) == CACHED_SEARCHES:
+                del self._cached_keys[next(iter(self._cached_keys))]
+            self._cached_keys[cache_key] = self._search(run, record_filter)
+        return self._cached_keys[cache_key]
 
-    def _search(self, run: Run, wanted: RecordFilter) -> list[RecordKey]:
-        places: list[RecordKey] | None = None
-        conditions, values = conditions_on_words(wanted)
+    def _search(self, run: Run, record_filter: RecordFilter) -> list[RecordKey]:
+        keys: list[RecordKey] | None = None
+        conditions, values = conditions_on_words(record_filter)
         if conditions:
-            places = self._places("searched", run, conditions, values)
-        if wanted.outcome or places is None:
-            right = self._places("records", run, *conditions_on_outcome(wanted.outcome))
-            places = right if places is None else sorted(set(places).intersection(right))
-        if wanted.starred or wanted.commented:
-            opinions = StoredReviews(self.reviews(run))
-            if wanted.starred:
-                places = [place for place in places if place in opinions.stars]
-            if wanted.commented:
-                places = [place for place in places if place in opinions.comments]
-        return places
+            keys = self._select_keys("searched", run, conditions, values)
+        if record_filter.outcome or keys is None:
+            matching = self._select_keys("records", run, *conditions_on_outcome(record_filter.outcome))
+            keys = matching if keys is None else sorted(set(keys).intersection(matching))
+        if record_filter.starred or record_filter.commented:
+            reviews = StoredReviews(self.reviews(run))
+            if record_filter.starred:
+                keys = [key for key in keys if key in reviews.stars]
+            if record_filter.commented:
+                keys = [key for key in keys if key in reviews.comments]
+        return keys
 
-    def _places(self, table: str, run: Run, conditions: Sequence[str], values: Sequence[Any]) -> list[RecordKey]:
+    def _select_keys(self, table: str, run: Run, conditions: Sequence[str], values: Sequence[Any]) -> list[RecordKey]:
         where = " AND ".join(["run = ?", *conditions])
         return self._read(f"SELECT sample, epoch FROM {table} WHERE {where} ORDER BY sample, epoch", (run.id, *values))
 
     # -- files --------------------------------------------------------------------------------
 
     def artifact_folder(self, run: Run) -> Path:
-        """Where the files of a run are written while it goes on, on this machine."""
+        """The folder on this machine to which a run writes its files."""
         return self._database.artifacts.folder(run.id)
 
     @contextmanager
-    def workplace(self, run: Run) -> Iterator[Path]:
-        """The same, for as long as somebody works on the run: with what is stored of unfinished samples."""
+    def working_folder(self, run: Run) -> Iterator[Path]:
+        """The same folder while the run executes, with the stored files of unfinished samples."""
         unfinished = self._read("SELECT sample, epoch FROM records WHERE run = ? AND state != 'scored'", (run.id,))
         if unfinished:
-            starts = tuple(_files_of(sample, epoch) for sample, epoch in unfinished)
+            starts = tuple(_artifact_prefix(sample, epoch) for sample, epoch in unfinished)
             self._with_files(lambda: self._database.artifacts.fetch(run.id, starts))
         try:
             yield self.artifact_folder(run)
         except BaseException:
-            with suppress(StoreWriteError):  # the first error is the one to tell
-                self._with_files(lambda: self._database.artifacts.leave(run.id))
+            with suppress(StoreWriteError):  # report the first error
+                self._with_files(lambda: self._database.artifacts.finish_run(run.id))
             raise
-        self._with_files(lambda: self._database.artifacts.leave(run.id))
+        self._with_files(lambda: self._database.artifacts.finish_run(run.id))
 
     def _with_files(self, work: Callable[[], T]) -> T:
         try:
-            return self._persistently(work)
+            return self._with_reconnect(work)
         except (self._database.failure, OSError) as error:
-            told = self._database.told(error)
-            raise StoreWriteError(f"Copying files of the run to or from {self.place} failed: {told}.") from None
+            reason = self._database.describe_error(error)
+            raise StoreWriteError(f"Copying files of the run to or from {self.location} failed: {reason}.") from None
 
     def artifacts(self, run: Run, sample: int, epoch: int = 0) -> list[str]:
-        """The files of all attempts at a sample, as names within the run."""
-        return self._with_files(lambda: self._database.artifacts.names(run.id, (_files_of(sample, epoch),)))
+        """The names of the files of all attempts at a sample."""
+        return self._with_files(lambda: self._database.artifacts.names(run.id, (_artifact_prefix(sample, epoch),)))
 
     def open_artifact(self, run: Run, name: str) -> tuple[int, BinaryIO]:
         """The size of a file, and the file."""
@@ -412,18 +416,18 @@ class Store:
     # -- reviews ------------------------------------------------------------------------------
 
     def reviews(self, run: Run) -> list[Review]:
-        """All that was ever said, oldest first."""
+        """All reviews ever stored, oldest first."""
         rows = self._read(
             "SELECT run, sample, epoch, author, kind, body, created FROM reviews WHERE run = ? ORDER BY number",
             (run.id,),
         )
         return [
-            Review(run_id, sample, epoch, author, kind, _decode_opinion(body), created)
+            Review(run_id, sample, epoch, author, kind, _decode_review_body(body), created)
             for run_id, sample, epoch, author, kind, body, created in rows
         ]
 
     def add_review(self, review: Review) -> Review:
-        """Stores it with the time of now. Nothing is ever taken away: a later review takes its place."""
+        """Store the review with the current time. Reviews are never deleted: a later one supersedes it."""
         review = msgspec.structs.replace(review, created=time.time())
         row = (
             review.run,
@@ -443,12 +447,12 @@ class Store:
         return review
 
 
-def _files_of(sample: int, epoch: int) -> str:
-    """How the folders of all attempts at a sample begin."""
+def _artifact_prefix(sample: int, epoch: int) -> str:
+    """The prefix of the folders of all attempts at a sample."""
     return f"{sample:06}-{epoch}-"
 
 
-def _line(row: Row, opinions: StoredReviews) -> RecordSummary:
+def _summarise(row: Row, reviews: StoredReviews) -> RecordSummary:
     sample, epoch, sample_id, outcome, value, cluster, body = row
     brief = _decode_brief(body)
     answer = as_text(brief.score.answer) if brief.score else ""
@@ -460,10 +464,10 @@ def _line(row: Row, opinions: StoredReviews) -> RecordSummary:
         epoch=epoch,
         outcome=outcome,
         value=value,
-        answer=" ".join(answer[:ANSWER].split()),
+        answer=" ".join(answer[:ANSWER_LENGTH].split()),
         cluster=cluster,
-        starred=(sample, epoch) in opinions.stars,
-        comments=len(opinions.comments.get((sample, epoch), ())),
+        starred=(sample, epoch) in reviews.stars,
+        comments=len(reviews.comments.get((sample, epoch), ())),
         seconds=sum(output.seconds for output in brief.outputs),
         tokens=sum(output.usage.input_tokens + output.usage.output_tokens for output in brief.outputs),
     )

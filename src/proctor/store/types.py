@@ -1,4 +1,4 @@
-"""What can be asked of a store besides whole records, and what it answers."""
+"""Types of the store's queries and their results."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ RecordKey = tuple[int, int]  # index of the sample, epoch
 
 
 class RecordFilter(Struct, frozen=True):
-    """Which records of a run: those of which all that is given is true."""
+    """Selects the records of a run that meet all given conditions."""
 
     outcome: str = ""  # pass (the full score), fail (less), or the name of an outcome: error, unparsed, timeout …
-    text: str = ""  # in id, prompt, answers, reasons and errors, whatever the case
+    text: str = ""  # in id, prompt, outputs, reasons and errors, case-insensitive
     metadata: dict[str, str] = {}  # key -> value as text
     starred: bool = False
     commented: bool = False
 
 
 class RecordSummary(Struct, frozen=True):
-    """A record in brief."""
+    """A record as a line of a list."""
 
     sample: int
     sample_id: str
@@ -37,35 +37,35 @@ class RecordSummary(Struct, frozen=True):
 
 
 class Neighbours(Struct, frozen=True):
-    """Where a record stands among the wanted ones. One that is not wanted has neighbours all the same."""
+    """The position of a record among the matches of a filter, which it need not match itself."""
 
-    position: int  # how many of the wanted ones come before it
+    position: int  # the number of matches before it
     before: RecordKey | None
     after: RecordKey | None
 
 
-class Values(Struct, frozen=True):
-    """All records of a run as columns of equal length, in the order of the exam."""
+class RecordColumns(Struct, frozen=True):
+    """All records of a run as columns of equal length, in the order of the samples."""
 
     sample: tuple[int, ...] = ()
     sample_id: tuple[str, ...] = ()
     epoch: tuple[int, ...] = ()
     outcome: tuple[str, ...] = ()
-    value: tuple[float | None, ...] = ()  # None where nothing could be scored
-    digest: tuple[bytes, ...] = ()  # of what was asked
+    value: tuple[float | None, ...] = ()  # None without a score
+    digest: tuple[bytes, ...] = ()  # of the sample
     cluster: tuple[str, ...] = ()
 
 
 class Review(Struct, frozen=True):
-    """What a person says of a record. Of one author's reviews of a kind, the newest counts."""
+    """A person's star, comment or score on a record; each author's newest of a kind counts."""
 
     run: str
     sample: int
     epoch: int
     author: str
     kind: Literal["star", "comment", "score"]
-    body: bool | float | str  # of a star: whether it is one; of a comment: its text, or none; of a score: the value
-    created: float = 0.0  # seconds since 1970; given by the store
+    body: bool | float | str  # a star: set or not; a comment: its text, empty to delete; a score: its value
+    created: float = 0.0  # seconds since 1970; set by the store
 
     def __post_init__(self) -> None:
         if self.kind == "score" and type(self.body) is int:

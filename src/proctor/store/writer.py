@@ -1,4 +1,4 @@
-"""The writer: takes records from the running exam and stores them in batches, from a thread of its own."""
+"""The writer: a thread that stores the records of a run in batches."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from proctor.core.errors import StoreWriteError
 from proctor.core.types import Record, Run
 from proctor.store.store import Store
 
-PERIOD = 0.25  # seconds from a finished sample to its commit, at most, while the disk keeps up
-BATCH = 500  # records that are written without waiting for the period
-BACKLOG = 10_000  # records that may wait; a faster exam waits for the disk
+COMMIT_INTERVAL = 0.25  # seconds from `put` to the commit, at most, while the disk keeps up
+BATCH = 500  # records that are written before the interval has passed
+MAX_BACKLOG = 10_000  # waiting records; then `put` blocks
 
 
 class Writer:
-    """A context: leaving it stores what is left. Works while the event loop is busy or blocked."""
+    """A context manager that stores the remaining records on exit. A thread, so that records are
+    also stored while the event loop is blocked."""
 
     def __init__(self, store: Store, run: Run) -> None:
         self._store = store
@@ -40,20 +41,20 @@ class Writer:
             self._raise_failure()
 
     def put(self, record: Record, digest: bytes) -> None:
-        """Store this record soon; a later one for the same sample and epoch takes its place."""
-        with self._lock:  # the lock itself: this is called twice for every sample
+        """Store this record soon; a later one of the same sample and epoch replaces it."""
+        with self._lock:  # faster than the condition; this runs twice per sample
             self._raise_failure()
             self._waiting[record.sample.index, record.epoch] = (record, digest)
             waiting = len(self._waiting)
             if waiting == BATCH:
                 self._changed.notify_all()
-            while len(self._waiting) >= BACKLOG and not self._failure:
+            while len(self._waiting) >= MAX_BACKLOG and not self._failure:
                 self._changed.wait()
 
     def _raise_failure(self) -> None:
         if self._failure:
             raise StoreWriteError(
-                f"{self._failure} What was stored before stays. When the cause is mended: proctor resume {self._run.id}"
+                f"{self._failure} Stored records are kept. After fixing the cause: proctor resume {self._run.id}"
             )
 
     def _work(self) -> None:
@@ -61,7 +62,7 @@ class Writer:
             while True:
                 with self._changed:
                     if not self._closing and len(self._waiting) < BATCH:
-                        self._changed.wait(PERIOD)
+                        self._changed.wait(COMMIT_INTERVAL)
                     batch, self._waiting = self._waiting, {}
                     closing = self._closing
                     self._changed.notify_all()
@@ -69,8 +70,8 @@ class Writer:
                     self._store.write(self._run, batch.values())
                 elif closing:
                     return
-        except Exception as error:  # whatever it is, the run must hear of it instead of waiting for ever
+        except Exception as error:  # reported by `put`, which would otherwise wait forever
             with self._changed:
-                told = str(error) if isinstance(error, StoreWriteError) else f"{type(error).__name__}: {error}."
-                self._failure = told
+                known = isinstance(error, StoreWriteError)
+                self._failure = str(error) if known else f"{type(error).__name__}: {error}."
                 self._changed.notify_all()

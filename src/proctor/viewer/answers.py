@@ -93,7 +93,7 @@ class StoreQueries:
     def lines(self, name: str, wanted: RecordFilter, start: int, limit: int) -> dict[str, Any]:
         run = self._store.run(name)
         start, limit = max(0, start), min(max(0, limit), MOST_LINES)
-        return {"total": self._store.count(run, wanted), "lines": self._store.lines(run, wanted, start, limit)}
+        return {"total": self._store.count(run, wanted), "lines": self._store.summaries(run, wanted, start, limit)}
 
     def sample(self, name: str, sample: int, epoch: int, wanted: RecordFilter) -> dict[str, Any]:
         run = self._store.run(name)
@@ -101,7 +101,7 @@ class StoreQueries:
         near = self._store.neighbours(run, wanted, sample, epoch)
         total = self._store.count(run, wanted)
         # It is one of the wanted if a line stands at its place.
-        here = self._store.lines(run, wanted, near.position, 1)
+        here = self._store.summaries(run, wanted, near.position, 1)
         among = bool(here) and (here[0].sample, here[0].epoch) == (sample, epoch)
         return self.record(run, record, StoredReviews(self._store.reviews(run))) | {
             "previous": _place(near.before),

@@ -72,7 +72,7 @@ class Export:
         wanted, opinions = RecordFilter(), StoredReviews(self._store.reviews(run))
         total = self._store.count(run, wanted)
         for number, start in enumerate(range(0, total, LINES)):
-            self._put(f"{run.id}/lines-{number}", self._store.lines(run, wanted, start, LINES))
+            self._put(f"{run.id}/lines-{number}", self._store.summaries(run, wanted, start, LINES))
         for number, records in enumerate(_chunks(self._store.records(run), RECORDS)):
             told = [self._answers.record(run, record, opinions) for record in records]
             self._put(f"{run.id}/records-{number}", told)

@@ -16,8 +16,8 @@ from proctor.core.config import RunConfig
 from proctor.core.errors import ModelError, UsageError
 from proctor.core.types import Image, Message, Sample, Text
 from proctor.models.base import REASONING_TOKENS, Request, Sampling
-from proctor.models.client import Gateway
-from proctor.models.providers.openai import OpenAI
+from proctor.models.client import ModelClient
+from proctor.models.providers.openai import OpenAIModel
 
 INSTRUCTION = """\
 This is a picture of the window of a program that somebody uses.
@@ -53,7 +53,7 @@ class JudgeVerdict(Struct, frozen=True, forbid_unknown_fields=True):
     why: str
 
 
-class _Server(OpenAI):
+class _Server(OpenAIModel):
     url_option, api_option = "judge_base_url", "judge_api"
 
 
@@ -67,9 +67,9 @@ class VisionJudge:
         self._name, self._url, self._api = name, base_url or None, api
         self._model()  # raises if there is no key
 
-    def _model(self) -> Gateway:
+    def _model(self) -> ModelClient:
         server = _Server(self._name, self._url, self._api, PATIENCE, "OPENAI_API_KEY")
-        return Gateway(server, RunConfig(task="", model=server.name, retries=RETRIES))
+        return ModelClient(server, RunConfig(task="", model=server.name, retries=RETRIES))
 
     async def reach(self) -> None:
         """Asks about an empty picture. Raises a UsageError if the server is not there, or has no such model or page."""

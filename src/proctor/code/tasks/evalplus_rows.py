@@ -22,7 +22,7 @@ from proctor.code.scripts import END_TOKENS, INSTRUCTION, NEW_STATEMENTS, read_s
 from proctor.code.suites import ProgramGroup, SuiteTask
 from proctor.code.tasks.mbpp import called_function
 from proctor.core.types import Metric, Record
-from proctor.metrics.passing import Passing
+from proctor.metrics.passing import PassAtK
 from proctor.metrics.summary import Tally
 from proctor.sandbox import Limits, Program
 
@@ -183,7 +183,7 @@ class BaseAndPlus:
     """How often programs pass, and how often they pass the original tests."""
 
     def __init__(self, ks: Sequence[int]) -> None:
-        self._plus, self._base = Passing(ks), Passing(ks)
+        self._plus, self._base = PassAtK(ks), PassAtK(ks)
 
     def add(self, record: Record) -> None:
         self._plus.add(record)

@@ -7,13 +7,13 @@ from typing import Any
 
 from proctor.code.rows import load_dataset
 from proctor.code.tasks.apps import APPS
-from proctor.metrics.passing import TRIES
+from proctor.metrics.passing import DEFAULT_KS
 
 
 def compute_apps_metric(
     predictions: Sequence[Sequence[str]],
     references: Sequence[Any] = (),
-    k_list: Sequence[int] = TRIES,
+    k_list: Sequence[int] = DEFAULT_KS,
     count_errors: bool = True,
     level: str = "all",
     debug: bool = False,

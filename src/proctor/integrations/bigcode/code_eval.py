@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from proctor.code.execution import Trial, run_programs
 from proctor.code.sources import without_unused_crates
 from proctor.code.wrong_tests import defined_in, with_wrong_expectations
-from proctor.metrics.passing import TRIES, mean_pass_at_k, pass_at_k
+from proctor.metrics.passing import DEFAULT_KS, mean_pass_at_k, pass_at_k
 from proctor.sandbox import Limits, Outcome, Program
 from proctor.sandbox.endings import may_exit
 from proctor.sandbox.languages import find_language
@@ -28,7 +28,7 @@ Results = dict[int, list[tuple[int, Result]]]
 def compute_code_eval(
     predictions: Sequence[Sequence[str]],
     references: Sequence[str],
-    k: int | Sequence[int] = TRIES,
+    k: int | Sequence[int] = DEFAULT_KS,
     num_workers: int = 4,
     timeout: float = 3.0,
     *,

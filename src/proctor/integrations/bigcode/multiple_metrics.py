@@ -13,7 +13,7 @@ from proctor.code.execution import Trial, run_programs
 from proctor.code.wrong_tests import defined_in, with_wrong_expectations
 from proctor.integrations.bigcode.code_eval import estimate_pass_at_k
 from proctor.integrations.bigcode.output import KEPT, with_stdout
-from proctor.metrics.passing import TRIES
+from proctor.metrics.passing import DEFAULT_KS
 from proctor.sandbox import Limits, Outcome, Program
 from proctor.sandbox.endings import may_exit
 from proctor.sandbox.languages import Language, find_language
@@ -47,7 +47,7 @@ def for_file(path: str | Path) -> NDArray[np.float64]:
     import numpy as np  # it makes every process of a scoring worker dearer
 
     results = msgspec.json.decode(Path(path).read_bytes())["results"]
-    return np.array([estimator(len(results), sum(map(_is_pass, results)), k) for k in TRIES])
+    return np.array([estimator(len(results), sum(map(_is_pass, results)), k) for k in DEFAULT_KS])
 
 
 def estimator(n: int, c: int, k: int) -> float:

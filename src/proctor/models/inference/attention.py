@@ -1,8 +1,8 @@
-"""Attention over pages, for any model of transformers that lets its attention be chosen.
+"""Attention over the pages of the KV cache, for models of transformers with pluggable attention.
 
-Such a model looks up how it attends by a name. Under the name here it hands over queries, keys and values of a pass,
-and is given what came of them; what a row has said before it does not know. The pass is one of two: prompts that are
-read, packed into one row, or a step, in which every row has one new token.
+transformers looks up attention functions by name. The function registered here hands queries,
+keys and values to the current pass: a prefill of packed prompts, or a decode step with one new
+token per row.
 """
 
 from __future__ import annotations
@@ -18,41 +18,48 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
-from proctor.models.inference.memory import sent
+from proctor.models.inference.memory import to_device
 from proctor.models.inference.pages import PAGE, Layer, Pages
 
-attend_by_kernel: Any  # None where Triton, which comes with torch for a GPU, is not there
+attend_by_kernel: Any  # None without Triton, which torch brings along on a GPU
 try:
     from proctor.models.inference.kernels import attend as attend_by_kernel
 except ImportError:
     attend_by_kernel = None
 
-NAME = "proctor_pages"
+ATTENTION_NAME = "proctor_pages"
 
 
-class UnfitError(Exception):
-    """The model does something in its attention that is not known here."""
+class UnsupportedModelError(Exception):
+    """The model's attention does something that paged attention does not support."""
 
 
-class Pass(ABC):
+class AttentionPass(ABC):
     @abstractmethod
     def attend(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scaling: float,
+        window: int | None,
     ) -> Tensor:
-        """From [rows, heads, tokens, width], with fewer heads of keys and values: [rows, tokens, heads, width]."""
+        """Inputs are [rows, heads, tokens, width], with fewer heads of keys and values;
+        the result is [rows, tokens, heads, width]."""
 
 
-_here = threading.local()
+_thread_local = threading.local()
 
 
 @contextmanager
-def under(current: Pass) -> Iterator[None]:
-    """What a model attends to on this thread."""
-    _here.current = current
+def attending_with(current: AttentionPass) -> Iterator[None]:
+    """Models on this thread attend with this pass."""
+    _thread_local.current = current
     try:
         yield
     finally:
-        del _here.current
+        del _thread_local.current
 
 
 def _attend(
@@ -68,129 +75,156 @@ def _attend(
 ) -> tuple[Tensor, None]:
     for name in ("softcap", "s_aux", "position_bias", "head_mask"):
         if others.get(name) is not None:
-            raise UnfitError(f"its attention has {name}")
+            raise UnsupportedModelError(f"its attention has {name}")
     if attention_mask is not None:
-        raise UnfitError("its attention has a mask of its own")
-    current: Pass = _here.current
-    width = query.shape[-1]
-    return (
-        current.attend(
-            module.layer_idx, query, key, value, width**-0.5 if scaling is None else scaling, sliding_window
-        ),
-        None,
-    )
+        raise UnsupportedModelError("its attention has a mask of its own")
+    current: AttentionPass = _thread_local.current
+    if scaling is None:
+        scaling = query.shape[-1] ** -0.5
+    return current.attend(module.layer_idx, query, key, value, scaling, sliding_window), None
 
 
-# No mask is registered under the name, so none is made: which token sees which is known here.
-AttentionInterface.register(NAME, _attend)
+# Without a mask function of this name transformers makes no mask: the passes mask themselves.
+AttentionInterface.register(ATTENTION_NAME, _attend)
 
 
-class Look(Pass):
-    """One row, of which nothing is kept: finds out what a model's layers are."""
+class LayerProbe(AttentionPass):
+    """Plain attention over one row that records the shapes of the model's layers."""
 
     def __init__(self) -> None:
         self.layers: dict[int, Layer] = {}
         self.windows: set[int] = set()
 
     def attend(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scaling: float,
+        window: int | None,
     ) -> Tensor:
         if layer in self.layers:
-            raise UnfitError("a layer attends more than once")
+            raise UnsupportedModelError("a layer attends more than once")
         self.layers[layer] = Layer(key.shape[1], key.shape[-1], value.shape[-1], key.dtype)
         if window is not None:
             self.windows.add(window)
-        return _causal(query, key, value, scaling, window).transpose(1, 2)
+        return _attend_causally(query, key, value, scaling, window).transpose(1, 2)
 
 
-class Reading(Pass):
-    """Prompts one after the other in one row; their keys and values go into pages."""
+class Prefill(AttentionPass):
+    """Prompts packed into one row; stores their keys and values in pages."""
 
-    def __init__(self, pages: Pages, device: torch.device, prompts: Sequence[tuple[Sequence[int], list[int]]]) -> None:
-        """Each with its tokens and the pages for them."""
+    def __init__(
+        self,
+        pages: Pages,
+        device: torch.device,
+        prompts: Sequence[tuple[Sequence[int], list[int]]],
+    ) -> None:
+        """Each prompt is its tokens and its page numbers."""
         self._pages = pages
         lengths = torch.tensor([len(tokens) for tokens, _ in prompts], device="cpu")
-        place = torch.arange(int(lengths.max()), device="cpu")[None]
-        inside = place < lengths[:, None]
+        position = torch.arange(int(lengths.max()), device="cpu")[None]
+        inside = position < lengths[:, None]
         rows, positions = inside.nonzero(as_tuple=True)
         starts = lengths.cumsum(0) - lengths
-        most = max(len(numbers) for _, numbers in prompts)
-        table = torch.tensor([[*numbers, *[0] * (most - len(numbers))] for _, numbers in prompts], device="cpu")
-        self._rows, self.positions = sent(rows, device), sent(positions, device)
-        # Where the tokens of a prompt lie in the row; behind its end it does not matter.
-        self._packed = sent(torch.where(inside, starts[:, None] + place, 0), device)
-        self._numbers, self._offsets = sent(table[rows, positions // PAGE], device), sent(positions % PAGE, device)
+        width = max(len(numbers) for _, numbers in prompts)
+        padded = [[*numbers, *[0] * (width - len(numbers))] for _, numbers in prompts]
+        table = torch.tensor(padded, device="cpu")
+        self._rows, self.positions = to_device(rows, device), to_device(positions, device)
+        # The index of each prompt token in the packed row; padding may have any index.
+        packed = torch.where(inside, starts[:, None] + position, 0)
+        self._packed = to_device(packed, device)
+        self._page_numbers = to_device(table[rows, positions // PAGE], device)
+        self._offsets = to_device(positions % PAGE, device)
 
     def attend(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scaling: float,
+        window: int | None,
     ) -> Tensor:
-        self._pages.keys[layer][self._numbers, :, self._offsets] = key[0].transpose(0, 1)
-        self._pages.values[layer][self._numbers, :, self._offsets] = value[0].transpose(0, 1)
-        out = _causal(self._apart(query), self._apart(key), self._apart(value), scaling, window)
+        index = self._page_numbers, slice(None), self._offsets
+        self._pages.keys[layer][index] = key[0].transpose(0, 1)
+        self._pages.values[layer][index] = value[0].transpose(0, 1)
+        unpacked = self._unpack(query), self._unpack(key), self._unpack(value)
+        out = _attend_causally(*unpacked, scaling, window)
         return out.transpose(1, 2)[self._rows, self.positions][None]
 
-    def _apart(self, tensor: Tensor) -> Tensor:
-        """A row for each prompt."""
+    def _unpack(self, tensor: Tensor) -> Tensor:
+        """One row per prompt."""
         return tensor[0][:, self._packed].transpose(0, 1)
 
 
-class DecodeStep(Pass):
-    """One new token for every row: its key and value are stored, and it sees all that the row has."""
+class DecodeStep(AttentionPass):
+    """One new token per row: stores its key and value, and attends to the row's pages."""
 
     def __init__(self, pages: Pages, tables: Tensor, shared: Tensor, own: Tensor) -> None:
-        """For each row its pages, how many tokens of a prompt they begin with, and how many of its own follow."""
+        """Per row: its page table, the tokens of its shared prompt, and its own tokens so far."""
         self._pages, self._tables, self._shared, self._own = pages, tables, shared, own
         self._by_kernel = attend_by_kernel is not None and tables.is_cuda
         if not self._by_kernel:
-            self._lay_out()
+            self._compute_mask()
 
-    def _lay_out(self) -> None:
+    def _compute_mask(self) -> None:
         shared_pages = (self._shared + PAGE - 1) // PAGE
-        number = (shared_pages + self._own // PAGE)[:, None]
-        self._number = self._tables.gather(1, number).squeeze(1).long()
-        column = torch.arange(self._tables.shape[1] * PAGE, device=self._tables.device)[None]
-        is_own = column >= (shared_pages * PAGE)[:, None]
-        place = torch.where(is_own, column - (shared_pages * PAGE)[:, None], column)
-        self._visible = torch.where(is_own, place <= self._own[:, None], place < self._shared[:, None])
-        self._age = (self._shared + self._own)[:, None] - torch.where(is_own, self._shared[:, None], 0) - place
+        column = (shared_pages + self._own // PAGE)[:, None]
+        self._page_number = self._tables.gather(1, column).squeeze(1).long()
+        index = torch.arange(self._tables.shape[1] * PAGE, device=self._tables.device)[None]
+        own_start = (shared_pages * PAGE)[:, None]
+        shared, own = self._shared[:, None], self._own[:, None]
+        is_own = index >= own_start
+        position = torch.where(is_own, index - own_start, index)
+        self._visible = torch.where(is_own, position <= own, position < shared)
+        self._distance = (shared + own) - torch.where(is_own, shared, 0) - position
 
     def attend(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scaling: float,
+        window: int | None,
     ) -> Tensor:
         keys, values = self._pages.keys[layer], self._pages.values[layer]
         if self._by_kernel:
-            given = (query, key, value, keys, values, self._tables, self._shared, self._own, scaling, window)
-            attended: Tensor = attend_by_kernel(*given)
+            inputs = (query, key, value, keys, values, self._tables, self._shared, self._own)
+            attended: Tensor = attend_by_kernel(*inputs, scaling, window)
             return attended[:, None]
-        keys[self._number, :, self._own % PAGE] = key[:, :, 0]
-        values[self._number, :, self._own % PAGE] = value[:, :, 0]
-        visible = self._visible if window is None else self._visible & (self._age < window)
+        keys[self._page_number, :, self._own % PAGE] = key[:, :, 0]
+        values[self._page_number, :, self._own % PAGE] = value[:, :, 0]
+        visible = self._visible if window is None else self._visible & (self._distance < window)
         groups = query.shape[1] // keys.shape[1]
         out = scaled_dot_product_attention(
             query,
-            _repeated(self._gathered(keys), groups),
-            _repeated(self._gathered(values), groups),
+            _repeat_heads(self._gather(keys), groups),
+            _repeat_heads(self._gather(values), groups),
             attn_mask=visible[:, None, None],
             scale=scaling,
         )
         return out.transpose(1, 2)
 
-    def _gathered(self, store: Tensor) -> Tensor:
-        """The pages of every row side by side: [rows, heads, tokens, width]."""
-        return store[self._tables.long()].transpose(1, 2).flatten(2, 3)
+    def _gather(self, blocks: Tensor) -> Tensor:
+        """Concatenate the pages of each row: [rows, heads, tokens, width]."""
+        return blocks[self._tables.long()].transpose(1, 2).flatten(2, 3)
 
 
-def _causal(query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None) -> Tensor:
+def _attend_causally(query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None) -> Tensor:
     groups = query.shape[1] // key.shape[1]
-    key, value = _repeated(key, groups), _repeated(value, groups)
+    key, value = _repeat_heads(key, groups), _repeat_heads(value, groups)
     length = query.shape[2]
     if window is None or length <= window:
         return scaled_dot_product_attention(query, key, value, is_causal=True, scale=scaling)
-    place = torch.arange(length, device=query.device)
-    age = place[:, None] - place[None]
-    return scaled_dot_product_attention(query, key, value, attn_mask=(age >= 0) & (age < window), scale=scaling)
+    position = torch.arange(length, device=query.device)
+    distance = position[:, None] - position[None]
+    mask = (distance >= 0) & (distance < window)
+    return scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
 
 
-def _repeated(tensor: Tensor, groups: int) -> Tensor:
-    """Not every kernel knows heads that share their keys."""
+def _repeat_heads(tensor: Tensor, groups: int) -> Tensor:
+    """Expand grouped heads, which not every attention kernel supports."""
     return tensor if groups == 1 else tensor.repeat_interleave(groups, 1)

@@ -1,4 +1,4 @@
-"""One completion under way: its tokens, the text that they make, and when it is at its end."""
+"""One completion: its tokens, their text, and the conditions that end it."""
 
 from __future__ import annotations
 
@@ -9,108 +9,111 @@ from proctor.core.random import mix
 from proctor.models.base import Sampling
 from proctor.models.inference.prompt import TokenizedPrompt
 
-CONTEXT = 8  # tokens of the prompt that the text is read with: some tokenizers drop a space at the very start
-STRIDE = 8  # tokens that `take` lets come before it looks for stop strings
-UNFINISHED = "\ufffd"  # what a tokenizer makes of bytes that are not yet a character
+# Prompt tokens that are decoded along with the text, because some tokenizers drop a space at
+# the start of a text.
+CONTEXT = 8
+STRIDE = 8  # tokens that `add_deferred` collects before it searches for stop strings
+INCOMPLETE_CHARACTER = "\ufffd"  # decoded from bytes that do not form a character yet
 
 
 class Completion:
     def __init__(
         self,
-        passage: TokenizedPrompt,
+        prompt: TokenizedPrompt,
         sampling: Sampling,
-        room: int,
-        ends: frozenset[int],
+        max_tokens: int,
+        eos_tokens: frozenset[int],
         tokenizer: Any,
         context: Sequence[int],
     ) -> None:
-        self.passage = passage
+        self.prompt = prompt
         self.sampling = sampling
-        self.room = room  # most tokens that it may have
-        self._ends = ends  # tokens that end it, and are not part of its text
-        self._phase = sampling.seed % STRIDE  # so that of many not all are looked at in the same moment
+        self.max_tokens = max_tokens
+        self._eos_tokens = eos_tokens  # end the completion and are not part of its text
+        self._phase = sampling.seed % STRIDE  # spreads the searches of a batch over its steps
         self._stops = [stop for stop in sampling.stop if stop]
         self._tokenizer = tokenizer
         self._context = list(context)
         self.restart()
 
     @property
-    def prompt(self) -> tuple[int, ...]:
-        return self.passage.tokens
+    def prompt_tokens(self) -> tuple[int, ...]:
+        return self.prompt.tokens
 
     def restart(self) -> None:
         self.tokens: list[int] = []
         self.text = ""
-        self.finish = ""  # "stop" or "length", once it has come to that
-        self._ahead: list[int] = []  # taken, and not yet looked at
-        self._read = list(self._context)  # the tokens that text is made of
-        self._known = 0, len(self._read)  # those whose text is known; the first of them only for the sake of the others
+        self.finish = ""  # "stop" or "length" once the completion has ended
+        self._deferred: list[int] = []  # added without a search for stop strings
+        self._text_tokens = list(self._context)
+        # The tokens that were decoded last: they are the context of the next ones.
+        self._decoded = 0, len(self._text_tokens)
 
     def draw(self) -> float:
-        """The number in [0, 1) that picks the next token: it follows from the seed and the place alone.
+        """The number in [0, 1) that picks the next token.
 
-        So what else is in the batch, or how often this was begun anew, changes nothing.
+        It depends on the seed and the position alone, not on the batch or on restarts.
         """
         return (mix(self.sampling.seed, len(self.tokens)) >> 12) / 2**52
 
     def add(self, token: int) -> None:
         self.tokens.append(token)
-        ended = token in self._ends
-        full = len(self.tokens) >= self.room
+        ended = token in self._eos_tokens
+        full = len(self.tokens) >= self.max_tokens
         if not ended:
-            self._read.append(token)
-        # Text is made when somebody looks at it: with stop strings after every token, without them at the end.
-        if (self._stops or ended or full) and self._grow(to_the_end=ended or full):
+            self._text_tokens.append(token)
+        # Only stop strings need the text after every token.
+        if (self._stops or ended or full) and self._extend_text(is_last=ended or full):
             self.finish = "stop"
         elif ended or full:
             self.finish = "stop" if ended else "length"
 
-    def take(self, token: int) -> None:
-        """As `add`, but where there are stop strings they are looked for in several tokens at once.
+    def add_deferred(self, token: int) -> None:
+        """Like `add`, but searches several tokens at once for stop strings, which is faster.
 
-        That costs a fraction. The end is found late, and is where `add` would have found it.
+        The completion ends late, but with the same tokens and text as with `add`.
         """
         if not self._stops:
             self.add(token)
             return
-        self._ahead.append(token)
-        count = len(self.tokens) + len(self._ahead)
-        due = (count + self._phase) % STRIDE == 0 or len(self._ahead) > STRIDE
-        if due or count >= self.room or token in self._ends:
-            self._look()
+        self._deferred.append(token)
+        count = len(self.tokens) + len(self._deferred)
+        due = (count + self._phase) % STRIDE == 0 or len(self._deferred) > STRIDE
+        if due or count >= self.max_tokens or token in self._eos_tokens:
+            self._add_all_deferred()
 
-    def _look(self) -> None:
-        ahead, known = self._ahead, self._known
-        before = len(self.tokens), len(self._read), self.text
-        self.tokens += ahead[:-1]
-        self._read += ahead[:-1]
-        self.add(ahead[-1])
-        undecided = not self.finish and self._known == known
-        if undecided or (self.finish == "stop" and len(ahead) > 1):
-            # Back to where it was. What may still become another text waits for more; and which token was the last
-            # is found by going through them again.
-            stopped, self.finish, self._known = bool(self.finish), "", known
-            length, read, self.text = before
-            del self.tokens[length:], self._read[read:]
+    def _add_all_deferred(self) -> None:
+        tokens, decoded = self._deferred, self._decoded
+        before = len(self.tokens), len(self._text_tokens), self.text
+        self.tokens += tokens[:-1]
+        self._text_tokens += tokens[:-1]
+        self.add(tokens[-1])
+        undecided = not self.finish and self._decoded == decoded
+        if undecided or (self.finish == "stop" and len(tokens) > 1):
+            # Undo. If the text is still incomplete, wait for more tokens. If a stop string
+            # ended it, add the tokens one by one to find the one that completed the string.
+            stopped, self.finish, self._decoded = bool(self.finish), "", decoded
+            length, text_length, self.text = before
+            del self.tokens[length:], self._text_tokens[text_length:]
             if not stopped:
                 return
-            for token in ahead:
+            for token in tokens:
                 if not self.finish:
                     self.add(token)
-        self._ahead = []
+        self._deferred = []
 
-    def _grow(self, to_the_end: bool) -> bool:
-        """Adds the text that has become certain; true when it is cut at a stop string."""
-        start, end = self._known
-        before = self._decode(self._read[start:end])
-        now = self._decode(self._read[start:])
-        if now == before or (now.endswith(UNFINISHED) and not to_the_end):
+    def _extend_text(self, is_last: bool) -> bool:
+        """Append the text that later tokens cannot change; true when a stop string cut it."""
+        start, end = self._decoded
+        before = self._decode(self._text_tokens[start:end])
+        now = self._decode(self._text_tokens[start:])
+        if now == before or (now.endswith(INCOMPLETE_CHARACTER) and not is_last):
             return False
-        self._known = end, len(self._read)
+        self._decoded = end, len(self._text_tokens)
         length = len(self.text)
         self.text += now[len(before) :]
-        found = [self.text.find(stop, max(0, length - len(stop) + 1)) for stop in self._stops]
-        cuts = [place for place in found if place >= 0]
+        starts = [self.text.find(stop, max(0, length - len(stop) + 1)) for stop in self._stops]
+        cuts = [start for start in starts if start >= 0]
         if cuts:
             self.text = self.text[: min(cuts)]
         return bool(cuts)

@@ -1,4 +1,4 @@
-"""A request to a local model, and whoever waits for its output."""
+"""A request to a local model, with the future of its output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proctor.models.inference.completion import Completion
 
 
 class Job:
-    """A waiter that is gone has cancelled the future, and nothing needs to be done any more."""
+    """A caller that no longer waits cancels the future; the engine then drops the job."""
 
     completion: Completion
     started: float
@@ -21,22 +21,23 @@ class Job:
         self.future: Future[Output] = Future()
 
     @property
-    def wanted(self) -> bool:
+    def is_pending(self) -> bool:
         return not self.future.done()
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self.started = time.perf_counter()
 
     def succeed(self) -> None:
-        if self._hold():
-            done = self.completion
-            usage = Usage(len(done.prompt), len(done.tokens))
-            self.future.set_result(Output(done.text, usage, done.finish, time.perf_counter() - self.started))
+        if self._claim():
+            completion = self.completion
+            usage = Usage(len(completion.prompt_tokens), len(completion.tokens))
+            seconds = time.perf_counter() - self.started
+            self.future.set_result(Output(completion.text, usage, completion.finish, seconds))
 
     def fail(self, error: Exception) -> None:
-        if self._hold():
+        if self._claim():
             self.future.set_exception(error)
 
-    def _hold(self) -> bool:
-        """Whether there is still somebody to tell; from here on a waiter cannot go."""
-        return self.wanted and self.future.set_running_or_notify_cancel()
+    def _claim(self) -> bool:
+        """Make the future uncancellable; return whether the caller still waits."""
+        return self.is_pending and self.future.set_running_or_notify_cancel()

@@ -1,10 +1,10 @@
-"""Two kernels for a GPU, in Triton: attention of one new token per row over pages, and the choice of the next token.
+"""Triton kernels: paged attention of one new token per row, and sampling of the next token.
 
-What they compute is written down without them, in `attention` and `sampler`; here each reads what it needs once, and
-nothing else. A row's result depends on that row alone, so it is the same in every batch.
+`attention` and `sampler` compute the same in PyTorch; the kernels read each input once. A
+row's result depends on that row alone, so it does not depend on the batch.
 """
 
-# What Triton compiles is its own language: constants in capitals, and types that only it knows.
+# Triton compiles a language of its own, with constants in capitals and types of its own.
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, import-not-found, import-untyped"
 
@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-LEAST_TILE = 16  # rows and columns of the smallest product that the hardware has
+MIN_TILE = 16  # rows and columns of the smallest matrix product of the hardware
 ATTENTION_WARPS, ATTENTION_STAGES = 1, 3
 VOCABULARY_TILE, VOCABULARY_WARPS = 4_096, 8
 
@@ -34,7 +34,7 @@ def attend(
     scaling: float,
     window: int | None,
 ) -> Tensor:
-    """Stores the new key and value of every row, and attends to all that the row has: [rows, heads, width]."""
+    """Store each row's new key and value, and attend to all its tokens: [rows, heads, width]."""
     rows, heads, _, key_width = query.shape
     kv_heads, value_width = key.shape[1], value.shape[-1]
     query, key, value = query.squeeze(2), key.squeeze(2), value.squeeze(2)
@@ -61,12 +61,12 @@ def attend(
         value.stride(1),
         KV_HEADS=kv_heads,
         GROUP=group,
-        GROUP_TILE=max(LEAST_TILE, triton.next_power_of_2(group)),
+        GROUP_TILE=max(MIN_TILE, triton.next_power_of_2(group)),
         PAGE=keys.shape[2],
         KEY_WIDTH=key_width,
-        KEY_TILE=max(LEAST_TILE, triton.next_power_of_2(key_width)),
+        KEY_TILE=max(MIN_TILE, triton.next_power_of_2(key_width)),
         VALUE_WIDTH=value_width,
-        VALUE_TILE=max(LEAST_TILE, triton.next_power_of_2(value_width)),
+        VALUE_TILE=max(MIN_TILE, triton.next_power_of_2(value_width)),
         WINDOWED=window is not None,
         PRECISION="ieee" if query.dtype == torch.float32 else "tf32",
         num_warps=ATTENTION_WARPS,
@@ -76,7 +76,7 @@ def attend(
 
 
 def _dense(tensor: Tensor) -> Tensor:
-    """Whatever a model hands over, the numbers of a head must lie side by side."""
+    """The kernels need the last dimension to be contiguous."""
     return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
 
 
@@ -121,7 +121,7 @@ def _attend(
     member = tl.arange(0, GROUP_TILE)
     k_column = tl.arange(0, KEY_TILE)
     v_column = tl.arange(0, VALUE_TILE)
-    place = tl.arange(0, PAGE)
+    offset = tl.arange(0, PAGE)
     k_inside = k_column < KEY_WIDTH
     v_inside = v_column < VALUE_WIDTH
     heads_of_group = head * GROUP + member
@@ -138,11 +138,11 @@ def _attend(
     tl.store(keys + line * KEY_WIDTH + k_column, new_k, mask=k_inside)
     tl.store(values + line * VALUE_WIDTH + v_column, new_v, mask=v_inside)
 
-    # The new token first, from where it is: so the sums start with something finite.
+    # Start with the new token, so that the running maximum and sum are finite.
     scale = scaling * 1.4426950408889634  # to the base of two
     highest = tl.sum(q.to(tl.float32) * new_k.to(tl.float32)[None, :], 1) * scale
     total = tl.full([GROUP_TILE], 1.0, tl.float32)
-    mixed = tl.zeros([GROUP_TILE, VALUE_TILE], tl.float32) + new_v.to(tl.float32)[None, :]
+    weighted = tl.zeros([GROUP_TILE, VALUE_TILE], tl.float32) + new_v.to(tl.float32)[None, :]
 
     pages = shared_pages + (own + PAGE - 1) // PAGE
     first = 0
@@ -155,12 +155,12 @@ def _attend(
     for number in range(first, pages):
         page = tl.load(table + number).to(tl.int64)
         is_own = number >= shared_pages
-        at = tl.where(is_own, number - shared_pages, number) * PAGE + place
+        at = tl.where(is_own, number - shared_pages, number) * PAGE + offset
         valid = at < tl.where(is_own, own, shared)
         if WINDOWED:
             position = at + tl.where(is_own, shared, 0)
             valid = valid & (position > shared + own - window)
-        lines = (page * KV_HEADS + head) * PAGE + place
+        lines = (page * KV_HEADS + head) * PAGE + offset
         k = tl.load(
             keys + lines[:, None] * KEY_WIDTH + k_column[None, :], mask=valid[:, None] & k_inside[None, :], other=0.0
         )
@@ -172,20 +172,20 @@ def _attend(
         scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
         scores = tl.where(valid[None, :], scores, -float("inf"))
         higher = tl.maximum(highest, tl.max(scores, 1))
-        fading = tl.exp2(highest - higher)
+        decay = tl.exp2(highest - higher)
         weights = tl.exp2(scores - higher[:, None])
-        total = total * fading + tl.sum(weights, 1)
-        mixed = mixed * fading[:, None] + tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
+        total = total * decay + tl.sum(weights, 1)
+        weighted = weighted * decay[:, None] + tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
         highest = higher
     tl.store(
         out + (row * KV_HEADS * GROUP + heads_of_group[:, None]) * VALUE_WIDTH + v_column[None, :],
-        (mixed / total[:, None]).to(out.dtype.element_ty),
+        (weighted / total[:, None]).to(out.dtype.element_ty),
         mask=(member < GROUP)[:, None] & v_inside[None, :],
     )
 
 
 def pick(logits: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, draws: Tensor) -> Tensor:
-    """The next token of every row, by the rule of `sampler`."""
+    """The next token of every row, as `sampler.pick` chooses it."""
     logits = _dense(logits)
     chosen = torch.empty(len(logits), dtype=torch.int64, device=logits.device)
     grid: Any = (len(logits),)
@@ -206,7 +206,7 @@ def pick(logits: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, draw
 
 @triton.jit
 def _distances(logits, start, size, best, temperature, TILE: tl.constexpr):
-    """How far tokens are from the best, as numbers of at least 0; what is no token is infinitely far."""
+    """The scaled distance of each logit from the maximum, at least 0; infinite outside the vocabulary."""
     column = start + tl.arange(0, TILE)
     x = tl.load(logits + column, mask=column < size, other=-float("inf")).to(tl.float32)
     return (best - x) / temperature
@@ -214,7 +214,7 @@ def _distances(logits, start, size, best, temperature, TILE: tl.constexpr):
 
 @triton.jit
 def _bits(distance):
-    """Numbers of at least 0 are in the same order as their bits."""
+    """The bits of nonnegative floats, which have the same order as the floats."""
     return distance.to(tl.int32, bitcast=True)
 
 
@@ -243,14 +243,14 @@ def _pick(
             token = tl.min(tl.where(x == here, column, size), 0)
     temperature = tl.load(temperatures + row).to(tl.float32)
     if temperature > 0:
-        temperature = tl.maximum(temperature, 1e-30)  # hardware may take anything smaller for nothing
+        temperature = tl.maximum(temperature, 1e-30)  # the hardware may flush smaller floats to 0
         k = tl.load(ks + row)
         mass = tl.load(masses + row)
-        farthest = 0x7F7FFFFF  # of all that are finite
+        cutoff = 0x7F7FFFFF  # of all that are finite
         if k < size:
-            # The nearest distance within which there are k tokens. Three guesses at a time quarter what is left.
+            # Search the smallest distance that includes k tokens; three probes quarter the interval.
             low = 0
-            high = farthest
+            high = cutoff
             while low < high:
                 quarter = (high - low) // 4
                 one = low + quarter
@@ -276,16 +276,16 @@ def _pick(
                         high = three
                     else:
                         low = tl.maximum(low, three + 1)
-            farthest = high
+            cutoff = high
         if mass < 1:
             weights = tl.zeros([TILE], tl.float32)
             for start in range(0, size, TILE):
                 distance = _distances(logits, start, size, best, temperature, TILE)
-                weights += tl.where(_bits(distance) <= farthest, tl.exp(-distance), 0.0)
-            wanted = tl.sum(weights, 0) * mass.to(tl.float32)
-            # The farthest distance that has less than the mass before it.
+                weights += tl.where(_bits(distance) <= cutoff, tl.exp(-distance), 0.0)
+            target = tl.sum(weights, 0) * mass.to(tl.float32)
+            # Search the largest distance with less than that mass before it.
             low = 0
-            high = farthest
+            high = cutoff
             while low < high:
                 quarter = (high - low) // 4
                 one = low + quarter + 1
@@ -301,37 +301,37 @@ def _pick(
                     before_one += tl.where(bits < one, weight, 0.0)
                     before_two += tl.where(bits < two, weight, 0.0)
                     before_three += tl.where(bits < three, weight, 0.0)
-                if tl.sum(before_two, 0) < wanted:
+                if tl.sum(before_two, 0) < target:
                     low = two
-                    if tl.sum(before_three, 0) < wanted:
+                    if tl.sum(before_three, 0) < target:
                         low = three
                     else:
                         high = three - 1
                 else:
                     high = two - 1
-                    if tl.sum(before_one, 0) < wanted:
+                    if tl.sum(before_one, 0) < target:
                         low = one
                     else:
                         high = tl.minimum(high, one - 1)
-            farthest = low
-        # Side by side in the order of the vocabulary, each as wide as its chance: where does the draw point?
+            cutoff = low
+        # Invert the cumulative distribution, in the order of the vocabulary, at the draw.
         width = tl.zeros([], tl.float64)
         for start in range(0, size, TILE):
             distance = _distances(logits, start, size, best, temperature, TILE)
-            weight = tl.where(_bits(distance) <= farthest, tl.exp(-distance), 0.0).to(tl.float64)
+            weight = tl.where(_bits(distance) <= cutoff, tl.exp(-distance), 0.0).to(tl.float64)
             width += tl.sum(weight, 0)
         point = tl.load(draws + row) * width
         passed = tl.zeros([], tl.float64)
-        found = size
+        chosen_token = size
         start = 0
-        while (start < size) & (found == size):
+        while (start < size) & (chosen_token == size):
             column = start + tl.arange(0, TILE)
             distance = _distances(logits, start, size, best, temperature, TILE)
-            weight = tl.where(_bits(distance) <= farthest, tl.exp(-distance), 0.0).to(tl.float64)
+            weight = tl.where(_bits(distance) <= cutoff, tl.exp(-distance), 0.0).to(tl.float64)
             ends = passed + tl.cumsum(weight, 0)
-            found = tl.min(tl.where((ends > point) & (weight > 0), column, size), 0)
+            chosen_token = tl.min(tl.where((ends > point) & (weight > 0), column, size), 0)
             passed += tl.sum(weight, 0)
             start += TILE
-        if found < size:  # else the sums, added up in two ways, disagree in their last digit: the likeliest will do
-            token = found
+        if chosen_token < size:  # else the two sums differ by rounding: keep the argmax
+            token = chosen_token
     tl.store(chosen + row, token)

@@ -1,6 +1,7 @@
-"""The keys and values of everything that is under way, in pages of a fixed number of tokens.
+"""The paged KV cache: keys and values of all sequences, in pages of a fixed number of tokens.
 
-A sequence is a list of pages, wherever they lie: those of its prompt, which it shares with others, then its own.
+A sequence is a list of page numbers: first the pages of its prompt, which completions
+of the same prompt share, then its own.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from proctor.models.inference.memory import ran_out_of_memory, release
+from proctor.models.inference.memory import is_out_of_memory, release_memory
 
 PAGE = 32  # tokens
-RESERVE = 2**29  # bytes that are left for what a pass needs besides
-WASTE = 0  # the page of rows that are nobody's: written to, and never looked at
+RESERVED_BYTES = 2**29  # left free for the activations of a forward pass
+PADDING_PAGE = 0  # padding rows write to this page; its content is never read
 
 
 class Layer(NamedTuple):
@@ -35,10 +36,10 @@ class Pages:
         self.keys: dict[int, Tensor] = {}  # of each layer: pages, heads, tokens, width
         self.values: dict[int, Tensor] = {}
         self._free: list[int] = []
-        self.full = False  # there is no memory for more
+        self.full = False  # memory for more pages has run out
         self.count = 0
         self._resize(1)
-        self._free.remove(WASTE)
+        self._free.remove(PADDING_PAGE)
 
     @property
     def free(self) -> int:
@@ -51,57 +52,61 @@ class Pages:
             for layer in self._layers.values()
         )
 
-    def take(self, count: int) -> list[int]:
-        taken = self._free[len(self._free) - count :]
-        del self._free[len(self._free) - count :]
-        return taken
+    def allocate(self, count: int) -> list[int]:
+        start = len(self._free) - count
+        pages = self._free[start:]
+        del self._free[start:]
+        return pages
 
-    def give(self, pages: Iterable[int]) -> None:
+    def release(self, pages: Iterable[int]) -> None:
         self._free.extend(pages)
 
-    def grow(self, wanted: int) -> bool:
-        """Adds so many pages, or as many as there is memory for; false when there is none for a single one.
+    def grow(self, count: int) -> bool:
+        """Add `count` pages, or as many as fit into memory; return whether any were added.
 
-        The tensors are others afterwards.
+        Growing replaces the tensors.
         """
         if self.full:
             return False
-        fits = wanted if self._try(wanted) else self._most_of(wanted)
-        if fits:
-            self._resize(self.count + fits)
-        return fits > 0
+        added = count if self._fits(count) else self._find_largest(count)
+        if added:
+            self._resize(self.count + added)
+        return added > 0
 
-    def _most_of(self, wanted: int) -> int:
-        """How many of so many there is memory for, found by halving; that they are not all is remembered."""
+    def _find_largest(self, count: int) -> int:
+        """Bisect how many of `count` pages fit, and remember that memory is full."""
         self.full = True
-        fits, step = 0, wanted // 2
+        fits, step = 0, count // 2
         while step:
-            if self._try(fits + step):
+            if self._fits(fits + step):
                 fits += step
             step //= 2
         return fits
 
-    def _try(self, wanted: int) -> bool:
-        """Whether there is memory for so many more, for the largest block twice while it is copied, and to spare."""
+    def _fits(self, count: int) -> bool:
+        """Try to allocate `count` more pages, a second copy of the largest block (resizing
+        copies it), and the reserve."""
         largest = max(layer.heads * max(layer.key_width, layer.value_width) for layer in self._layers.values())
-        size = wanted * self.bytes_each + (self.count + wanted) * largest * PAGE * 4 + RESERVE
+        copied = (self.count + count) * largest * PAGE * 4
+        size = count * self.bytes_each + copied + RESERVED_BYTES
         try:
             torch.empty(size, dtype=torch.uint8, device=self._device)
         except Exception as error:
-            if not ran_out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             return False
         finally:
-            release()
+            release_memory()
         return True
 
     def _resize(self, count: int) -> None:
         for number, layer in self._layers.items():
-            for store, width in ((self.keys, layer.key_width), (self.values, layer.value_width)):
-                # Zeros: what is masked is multiplied by nothing all the same, and what is not a number would stay that.
-                block = torch.zeros(count, layer.heads, PAGE, width, dtype=layer.dtype, device=self._device)
-                if number in store:
-                    block[: self.count] = store[number]
-                store[number] = block
+            for blocks, width in ((self.keys, layer.key_width), (self.values, layer.value_width)):
+                # Zeros, because a masked value is still multiplied by 0, and NaN * 0 is NaN.
+                shape = (count, layer.heads, PAGE, width)
+                block = torch.zeros(shape, dtype=layer.dtype, device=self._device)
+                if number in blocks:
+                    block[: self.count] = blocks[number]
+                blocks[number] = block
         self._free.extend(range(self.count, count))
         self.count = count

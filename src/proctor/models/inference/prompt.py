@@ -1,4 +1,4 @@
-"""What a model is given to read."""
+"""The tokenized input of a model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class Pictures:
-    """What a processor has made of the pictures of a prompt: tensors, by the names under which the model takes them."""
+class ImageInputs:
+    """The tensors that a processor makes of a prompt's images, by the model's argument names."""
 
     def __init__(self, tensors: dict[str, Any]) -> None:
         self.tensors = tensors
@@ -15,10 +15,10 @@ class Pictures:
 
 @dataclass(frozen=True)
 class TokenizedPrompt:
-    """The tokens of a prompt, those that stand for its pictures included.
+    """The tokens of a prompt, including its image tokens.
 
-    Pictures are compared by identity: equal tokens stand for other pictures of the same size too.
+    Images compare by identity: different images of one size have equal tokens.
     """
 
     tokens: tuple[int, ...]
-    pictures: Pictures | None = None
+    images: ImageInputs | None = None

@@ -1,4 +1,4 @@
-"""Engines that share the work, each with a copy of the model on a device of its own."""
+"""A group of engines with a replica of the model each, on one device each."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ if TYPE_CHECKING:
 
 
 class ReplicaGroup:
-    def __init__(self, workers: Sequence[EngineThread]) -> None:
-        self._workers = workers
-        self._open = [0] * len(workers)  # jobs that each has not answered
+    def __init__(self, engines: Sequence[EngineThread]) -> None:
+        self._engines = engines
+        self._open_jobs = [0] * len(engines)
         self._lock = threading.Lock()
 
     @property
-    def most(self) -> int:
-        """Completions that they make at once, all together."""
-        return sum(worker.most for worker in self._workers)
+    def max_batch_size(self) -> int:
+        """Completions that all replicas decode at once."""
+        return sum(engine.max_batch_size for engine in self._engines)
 
     def submit(self, jobs: Iterable[Job]) -> None:
-        """Jobs of one prompt go to the same worker, who reads it once; the next prompt to who has the least to do."""
-        of_prompt: dict[Prompt, list[Job]] = {}
+        """Send the jobs of one prompt to one engine, which prefills it once, and each prompt
+        to the engine with the fewest open jobs."""
+        by_prompt: dict[Prompt, list[Job]] = {}
         for job in jobs:
-            of_prompt.setdefault(job.request.prompt, []).append(job)
-        shares: list[list[Job]] = [[] for _ in self._workers]
+            by_prompt.setdefault(job.request.prompt, []).append(job)
+        shares: list[list[Job]] = [[] for _ in self._engines]
         with self._lock:
-            for together in of_prompt.values():
-                least = self._open.index(min(self._open))
-                self._open[least] += len(together)
-                shares[least] += together
-        for number, (worker, share) in enumerate(zip(self._workers, shares, strict=True)):
+            for group in by_prompt.values():
+                index = self._open_jobs.index(min(self._open_jobs))
+                self._open_jobs[index] += len(group)
+                shares[index] += group
+        for index, (engine, share) in enumerate(zip(self._engines, shares, strict=True)):
             for job in share:
-                job.future.add_done_callback(lambda _, number=number: self._answered(number))  # type: ignore[misc]
-            worker.submit(share)
+                job.future.add_done_callback(lambda _, index=index: self._finish_job(index))  # type: ignore[misc]
+            engine.submit(share)
 
     def close(self) -> None:
-        for worker in self._workers:
-            worker.close()
+        for engine in self._engines:
+            engine.close()
 
-    def _answered(self, number: int) -> None:
+    def _finish_job(self, index: int) -> None:
         with self._lock:
-            self._open[number] -= 1
+            self._open_jobs[index] -= 1

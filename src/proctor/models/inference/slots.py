@@ -1,8 +1,8 @@
-"""Continuous batching: a fixed number of slots, which are filled again as completions end.
+"""Continuous batching: a fixed number of slots, refilled as completions end.
 
-Each prompt is read once, together with others that wait, and its keys and values are shared by all its completions.
-What a completion said last is looked at when the next step is under way, so the device does not wait for the host; a
-step too many, of a completion that has ended, is dropped.
+Each prompt is prefilled once, together with other waiting prompts, and its completions share
+its keys and values. The host reads the tokens of a step while the next step runs, so the
+device never waits for the host; the extra step of a completion that has ended is dropped.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Callable, Iterable
 
 from proctor.models.base import Request
 from proctor.models.inference.completion import Completion
-from proctor.models.inference.engine import EngineThread, as_failure, too_large
+from proctor.models.inference.engine import EngineThread, make_too_large_error, to_model_error
 from proctor.models.inference.job import Job
-from proctor.models.inference.memory import ran_out_of_memory, release
+from proctor.models.inference.memory import is_out_of_memory, release_memory
 from proctor.models.inference.pages import PAGE, pages_for
-from proctor.models.inference.stepper import Flight, PageAssignment, Seat, Stepper
+from proctor.models.inference.stepper import PageAssignment, PendingStep, RowStart, Stepper
 
-READ_TOGETHER = 8_192  # tokens of prompts
-FILLED_UP = 4  # times as many, with what makes all of them as long as the longest, for attention alone
-FORESEEN = 256  # tokens of a completion that memory is made for at once; more as they come
+MAX_PREFILL_TOKENS = 8_192  # tokens of the prompts that are prefilled together
+MAX_PADDING_FACTOR = 4  # the same with padding, which only attention has: so many times as many
+RESERVED_TOKENS = 256  # of a completion, for which pages are reserved when it starts
 
 
 class SharedPrompt:
-    """A prompt, for as long as somebody asks for completions of it."""
+    """A prompt while any completion of it waits or runs."""
 
     def __init__(self, tokens: tuple[int, ...]) -> None:
         self.tokens = tokens
-        self.pages: list[int] | None = None  # once it has been read
-        self.askers = 0  # rows that wait or are seated
-        self.users = 0  # rows that are seated
+        self.pages: list[int] | None = None  # set when it is prefilled
+        self.references = 0  # rows that wait or run
+        self.running = 0  # rows that run
 
     @property
-    def read_part(self) -> tuple[int, ...]:
-        """The last token is for each row to begin with: what it expects to come next is then its own affair."""
+    def prefix(self) -> tuple[int, ...]:
+        """All tokens but the last, with which each row starts."""
         return self.tokens[:-1]
 
 
@@ -45,248 +45,261 @@ class SlotRequest:
         self.job, self.prompt = job, prompt
         self.pages: list[int] = []
         self.slot = -1
-        self.steps = 0  # that were started for it
-        self.gone = False  # whatever else comes back for it is dropped
+        self.steps = 0  # launched
+        self.finished = False  # further tokens are dropped
 
     @property
-    def complete(self) -> bool:
-        """Whether all the steps that it may have are under way."""
-        return self.steps >= self.job.completion.room
+    def fully_launched(self) -> bool:
+        """Whether the step of its last possible token was launched."""
+        return self.steps >= self.job.completion.max_tokens
 
 
 class SlotEngine(EngineThread):
-    def __init__(self, name: str, stepper: Stepper, begin: Callable[[Request], Completion], slots: int) -> None:
-        super().__init__(name, begin, slots)
+    def __init__(self, name: str, stepper: Stepper, start: Callable[[Request], Completion], slots: int) -> None:
+        super().__init__(name, start, slots)
         self._stepper, self._pages = stepper, stepper.pages
-        self._readable = READ_TOGETHER
-        self._vacant = list(reversed(range(slots)))
+        self._max_prefill = MAX_PREFILL_TOKENS
+        self._free_slots = list(reversed(range(slots)))
         self._waiting: deque[SlotRequest] = deque()
         self._prompts: dict[tuple[int, ...], SharedPrompt] = {}
-        self._rows: dict[int, SlotRequest] = {}  # by slot, the longest seated first
-        self._seats: list[Seat] = []  # what the device is to be told with the next step
-        self._entries: list[PageAssignment] = []
-        self._flights: deque[tuple[list[SlotRequest], Flight]] = deque()  # steps whose tokens were not looked at
+        self._rows: dict[int, SlotRequest] = {}  # by slot, the oldest first
+        # Changes that the next step sends to the device.
+        self._row_starts: list[RowStart] = []
+        self._page_assignments: list[PageAssignment] = []
+        # Launched steps whose tokens were not read yet.
+        self._pending_steps: deque[tuple[list[SlotRequest], PendingStep]] = deque()
         self._thread.start()
 
     def _work(self) -> None:
-        with self._stepper.at_home():
+        with self._stepper.on_device():
             super()._work()
 
     @property
     def _busy(self) -> bool:
-        return bool(self._waiting or self._rows or self._flights)
+        return bool(self._waiting or self._rows or self._pending_steps)
 
-    def _accept(self, job: Job) -> None:
-        tokens = job.completion.prompt
+    def _enqueue(self, job: Job) -> None:
+        tokens = job.completion.prompt_tokens
         prompt = self._prompts.setdefault(tokens, SharedPrompt(tokens))
-        prompt.askers += 1
+        prompt.references += 1
         self._waiting.append(SlotRequest(job, prompt))
 
-    def _unanswered(self) -> Iterable[Job]:
-        return [row.job for row in (*self._flying(), *self._rows.values(), *self._waiting)]
+    def _pending_jobs(self) -> Iterable[Job]:
+        rows = (*self._rows_in_flight(), *self._rows.values(), *self._waiting)
+        return [row.job for row in rows]
 
-    def _flying(self) -> list[SlotRequest]:
-        return [row for rows, _ in self._flights for row in rows]
+    def _rows_in_flight(self) -> list[SlotRequest]:
+        return [row for rows, _ in self._pending_steps for row in rows]
 
     def _advance(self) -> None:
-        for row in [row for row in self._rows.values() if not row.job.wanted]:
-            self._dismiss(row)
-        self._seat()
-        launched = self._launch()
-        if self._flights and (not launched or len(self._flights) > 1):
-            self._collect(*self._flights[0])
-            self._flights.popleft()
+        for row in [row for row in self._rows.values() if not row.job.is_pending]:
+            self._finish_row(row)
+        self._fill_slots()
+        launched = self._launch_step()
+        if self._pending_steps and (not launched or len(self._pending_steps) > 1):
+            self._read_tokens(*self._pending_steps[0])
+            self._pending_steps.popleft()
 
-    # Coming
+    # Starting rows
 
-    def _seat(self) -> None:
-        """Gives free slots to those who wait."""
-        while self._waiting and len(self._rows) < self._most:
+    def _fill_slots(self) -> None:
+        while self._waiting and len(self._rows) < self._max_batch_size:
             row = self._waiting[0]
-            if not row.job.wanted:
+            if not row.job.is_pending:
                 self._waiting.popleft()
-                self._ask_no_more(row)
+                self._release_prompt(row)
             elif row.prompt.pages is None:
-                if not self._read():
+                if not self._prefill():
                     if self._rows:
-                        return  # until somebody leaves
-                    row.job.fail(too_large(row.job))
+                        return  # retry when a row has released its pages
+                    row.job.fail(make_too_large_error(row.job))
             else:
                 self._waiting.popleft()
-                self._take_seat(row)
+                self._start_row(row)
 
-    def _take_seat(self, row: SlotRequest) -> None:
-        slot = row.slot = self._vacant.pop()
+    def _start_row(self, row: SlotRequest) -> None:
+        slot = row.slot = self._free_slots.pop()
         prompt = row.prompt
-        prompt.users += 1
+        prompt.running += 1
         self._rows[slot] = row
-        self._seats.append(Seat(slot, prompt.tokens[-1], len(prompt.tokens) - 1, row.job.completion.sampling))
-        self._entries += [PageAssignment(slot, column, page) for column, page in enumerate(prompt.pages or ())]
-        row.job.begin()
+        sampling = row.job.completion.sampling
+        self._row_starts.append(RowStart(slot, prompt.tokens[-1], len(prompt.tokens) - 1, sampling))
+        self._page_assignments += [PageAssignment(slot, column, page) for column, page in enumerate(prompt.pages or ())]
+        row.job.start()
 
-    def _read(self) -> bool:
-        """Reads the prompt of who waits first, and those after it that can be read along; false without memory."""
-        if missing := self._foreseen():
+    def _prefill(self) -> bool:
+        """Prefill the first waiting prompt and those after it that fit into the same pass.
+
+        Returns false when there is no memory for its pages.
+        """
+        if missing := self._missing_pages():
             self._stepper.grow(missing)
         chosen: list[SharedPrompt] = []
         longest = total = needed = 0
-        for prompt in dict.fromkeys(row.prompt for row in self._waiting if row.prompt.pages is None):
-            length = len(prompt.read_part)
+        unread = (row.prompt for row in self._waiting if row.prompt.pages is None)
+        for prompt in dict.fromkeys(unread):
+            length = len(prompt.prefix)
             if length == 0:
                 prompt.pages = []
                 continue
             more = needed + pages_for(length)
             longest = max(longest, length)
-            full = total + length > self._readable or (len(chosen) + 1) * longest > FILLED_UP * self._readable
+            padded = (len(chosen) + 1) * longest
+            full = total + length > self._max_prefill or padded > MAX_PADDING_FACTOR * self._max_prefill
             if chosen and (full or more > self._pages.free):
                 break
-            if more > self._pages.free and not self._make_room(more):
+            if more > self._pages.free and not self._ensure_free_pages(more):
                 return False
             chosen.append(prompt)
             total, needed = total + length, more
         if not chosen:
             return True
-        pages = [self._pages.take(pages_for(len(prompt.read_part))) for prompt in chosen]
-        if not self._try_to_read(chosen, pages):
-            for taken in pages:
-                self._pages.give(taken)
-            release()
-            self._readable = max(1, self._readable // 2)
-            return len(chosen) > 1 and self._read()
-        for prompt, taken in zip(chosen, pages, strict=True):
-            prompt.pages = taken
+        pages = [self._pages.allocate(pages_for(len(prompt.prefix))) for prompt in chosen]
+        if not self._try_prefill(chosen, pages):
+            for allocated in pages:
+                self._pages.release(allocated)
+            release_memory()
+            self._max_prefill = max(1, self._max_prefill // 2)
+            return len(chosen) > 1 and self._prefill()
+        for prompt, allocated in zip(chosen, pages, strict=True):
+            prompt.pages = allocated
         return True
 
-    def _try_to_read(self, prompts: list[SharedPrompt], pages: list[list[int]]) -> bool:
+    def _try_prefill(self, prompts: list[SharedPrompt], pages: list[list[int]]) -> bool:
+        """False when memory ran out; any other error fails the jobs of the prompt."""
+        pairs = list(zip(prompts, pages, strict=True))
         try:
-            self._stepper.read([(prompt.read_part, taken) for prompt, taken in zip(prompts, pages, strict=True)])
+            self._stepper.prefill([(prompt.prefix, allocated) for prompt, allocated in pairs])
         except Exception as error:
-            if ran_out_of_memory(error):
+            if is_out_of_memory(error):
                 return False
-            if len(prompts) > 1:  # one of them may be to blame, for which the others are not to suffer
-                return all(self._try_to_read([prompt], [taken]) for prompt, taken in zip(prompts, pages, strict=True))
+            if len(prompts) > 1:  # find the prompt that fails, and prefill the others
+                return all(self._try_prefill([prompt], [allocated]) for prompt, allocated in pairs)
             for row in self._waiting:
                 if row.prompt in prompts:
-                    row.job.fail(as_failure(error))
+                    row.job.fail(to_model_error(error))
         return True
 
-    # Going on
+    # Steps
 
-    def _launch(self) -> bool:
-        """Starts the next step of everyone; false when there is nobody."""
+    def _launch_step(self) -> bool:
+        """Launch the next step of all rows; false when there are none."""
         while True:
-            going = list(self._rows.values())
-            needy = [row for row in going if row.steps == len(row.pages) * PAGE]
-            if len(needy) <= self._pages.free or self._make_room(len(needy)):
+            rows = list(self._rows.values())
+            needing_page = [row for row in rows if row.steps == len(row.pages) * PAGE]
+            if len(needing_page) <= self._pages.free or self._ensure_free_pages(len(needing_page)):
                 break
-            self._halve()
-        if not going:
+            self._halve_batch()
+        if not rows:
             return False
-        for row in needy:
+        for row in needing_page:
             column = len(row.prompt.pages or ()) + len(row.pages)
-            row.pages += self._pages.take(1)
-            self._entries.append(PageAssignment(row.slot, column, row.pages[-1]))
-        if needy:
-            self._stepper.widen(max(len(row.prompt.pages or ()) + len(row.pages) for row in needy))
-        flight = self._stepper.launch(list(self._rows), self._seats, self._entries)
-        self._flights.append((going, flight))
-        self._seats, self._entries = [], []
-        for row in going:
+            row.pages += self._pages.allocate(1)
+            self._page_assignments.append(PageAssignment(row.slot, column, row.pages[-1]))
+        if needing_page:
+            widest = max(len(row.prompt.pages or ()) + len(row.pages) for row in needing_page)
+            self._stepper.widen_tables(widest)
+        step = self._stepper.launch(list(self._rows), self._row_starts, self._page_assignments)
+        self._pending_steps.append((rows, step))
+        self._row_starts, self._page_assignments = [], []
+        for row in rows:
             row.steps += 1
-            if row.complete:
-                self._leave(row)  # somebody else may sit there in the next step already
+            if row.fully_launched:
+                self._release_slot(row)  # the next step may reuse it
         return True
 
-    def _collect(self, rows: list[SlotRequest], flight: Flight) -> None:
-        for row, token in zip(rows, flight.tokens(), strict=True):
-            if row.gone:
+    def _read_tokens(self, rows: list[SlotRequest], step: PendingStep) -> None:
+        for row, token in zip(rows, step.tokens(), strict=True):
+            if row.finished:
                 continue
             try:
-                row.job.completion.take(token)
-            except Exception as error:  # of its text alone: the others are none the worse for it
-                self._dismiss(row)
-                row.job.fail(as_failure(error))
+                row.job.completion.add_deferred(token)
+            except Exception as error:  # concerns the text of this completion only
+                self._finish_row(row)
+                row.job.fail(to_model_error(error))
             else:
                 if row.job.completion.finish:
-                    self._dismiss(row)
+                    self._finish_row(row)
                     row.job.succeed()
 
-    # Leaving
+    # Releasing slots and pages
 
-    def _dismiss(self, row: SlotRequest) -> None:
-        row.gone = True
-        if not row.complete:
-            self._leave(row)
+    def _finish_row(self, row: SlotRequest) -> None:
+        row.finished = True
+        if not row.fully_launched:
+            self._release_slot(row)
 
-    def _leave(self, row: SlotRequest) -> None:
-        """Its slot and its pages are for others: what they do with them comes after all that is under way."""
+    def _release_slot(self, row: SlotRequest) -> None:
+        """Release its slot and pages; steps that are already launched run before any reuse."""
         del self._rows[row.slot]
-        self._vacant.append(row.slot)
-        self._pages.give(row.pages)
-        row.prompt.users -= 1
-        self._ask_no_more(row)
-        # It may have sat down only just now.
-        self._seats = [seat for seat in self._seats if seat.slot != row.slot]
-        self._entries = [entry for entry in self._entries if entry.slot != row.slot]
+        self._free_slots.append(row.slot)
+        self._pages.release(row.pages)
+        row.prompt.running -= 1
+        self._release_prompt(row)
+        # The row may have started since the last step.
+        self._row_starts = [start for start in self._row_starts if start.slot != row.slot]
+        self._page_assignments = [assignment for assignment in self._page_assignments if assignment.slot != row.slot]
 
-    def _ask_no_more(self, row: SlotRequest) -> None:
+    def _release_prompt(self, row: SlotRequest) -> None:
         prompt = row.prompt
-        prompt.askers -= 1
-        if not prompt.askers:
-            self._pages.give(prompt.pages or ())
+        prompt.references -= 1
+        if not prompt.references:
+            self._pages.release(prompt.pages or ())
             del self._prompts[prompt.tokens]
 
-    def _make_room(self, needed: int) -> bool:
-        """Sees to it that so many pages are free, if there is memory for them."""
+    def _ensure_free_pages(self, needed: int) -> bool:
+        """Add pages, or release those of prompts that only wait; false if that is not enough."""
         while self._pages.free < needed:
             half_as_many = self._pages.count // 2
-            if not self._stepper.grow(max(needed - self._pages.free, self._foreseen(), half_as_many)):
+            missing = needed - self._pages.free
+            if not self._stepper.grow(max(missing, self._missing_pages(), half_as_many)):
                 break
-        # What was read ahead can be read again.
+        # A waiting prompt can be prefilled again.
         for row in reversed(self._waiting):
             if self._pages.free >= needed:
                 break
-            if row.prompt.pages and not row.prompt.users:
-                self._pages.give(row.prompt.pages)
+            if row.prompt.pages and not row.prompt.running:
+                self._pages.release(row.prompt.pages)
                 row.prompt.pages = None
         return self._pages.free >= needed
 
-    def _foreseen(self) -> int:
-        """Pages that full slots will need, those that there are not counted in."""
+    def _missing_pages(self) -> int:
+        """Pages to add so that all slots can run."""
         rows = [*self._rows.values(), *self._waiting]
-        longest = max(pages_for(min(row.job.completion.room, FORESEEN)) for row in rows)
+        longest = max(pages_for(min(row.job.completion.max_tokens, RESERVED_TOKENS)) for row in rows)
         prompts = max(pages_for(len(prompt.tokens)) for prompt in self._prompts.values())
-        return max(0, self._most * longest + pages_for(self._readable) + 2 * prompts - self._pages.count)
+        expected = self._max_batch_size * longest + pages_for(self._max_prefill) + 2 * prompts
+        return max(0, expected - self._pages.count)
 
-    def _halve(self) -> None:
-        """The half that has come last begins anew; the others go on, for whom a step that broke off is made again."""
+    def _halve_batch(self) -> None:
+        """Restart the newer half of the rows later; the others repeat the failed step."""
         self._stepper.forget_graphs()
-        release()
-        if not self._rows:  # not even for what the first who waits would need
+        release_memory()
+        if not self._rows:  # the first waiting prompt does not fit
             if self._waiting:
-                self._waiting[0].job.fail(too_large(self._waiting[0].job))
+                self._waiting[0].job.fail(make_too_large_error(self._waiting[0].job))
             return
         if len(self._rows) == 1:
             (row,) = self._rows.values()
-            self._dismiss(row)
-            row.job.fail(too_large(row.job))
+            self._finish_row(row)
+            row.job.fail(make_too_large_error(row.job))
             return
-        self._most = len(self._rows) // 2
-        self._say_halved(len(self._rows), self._most)
-        for row in list(self._rows.values())[: self._most - 1 : -1]:
-            row.prompt.askers += 1
-            self._dismiss(row)
+        self._max_batch_size = len(self._rows) // 2
+        self._log_halved(len(self._rows), self._max_batch_size)
+        for row in list(self._rows.values())[: self._max_batch_size - 1 : -1]:
+            row.prompt.references += 1
+            self._finish_row(row)
             row.job.completion.restart()
             self._waiting.appendleft(SlotRequest(row.job, row.prompt))
 
     def _fail_all(self, error: Exception) -> None:
-        for row in dict.fromkeys([*self._flying(), *self._rows.values()]):
-            if not row.gone:
-                self._dismiss(row)
+        for row in dict.fromkeys([*self._rows_in_flight(), *self._rows.values()]):
+            if not row.finished:
+                self._finish_row(row)
                 row.job.fail(error)
-        self._flights.clear()
+        self._pending_steps.clear()
 
     def _clear(self) -> None:
         self._rows.clear()
-        self._flights.clear()
+        self._pending_steps.clear()
         self._stepper.forget_graphs()

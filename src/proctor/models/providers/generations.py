@@ -1,4 +1,4 @@
-"""Files of generations: a JSON list with a list of texts for each problem, as code harnesses exchange them."""
+"""Generations files, as code harnesses exchange them: a JSON list with a list of texts per problem."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from proctor.models.base import Model, Request
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-LOADED = "loaded"  # why an output ends that was made elsewhere
+LOADED = "loaded"  # the finish reason of an output from a file
 
 
-class Note(Struct, frozen=True):
-    """What a file of generations belongs to; written beside it, because the list itself does not say."""
+class GenerationsNote(Struct, frozen=True):
+    """The origin of a generations file, in a file beside it."""
 
     task: str
     model: str
     limit_start: int
     problems: int
-    sha256: str  # of the file: another one may have taken its place, or a hand may have changed it
+    sha256: str  # of the file, which may have been replaced or edited
     config: dict[str, Any] = {}
 
 
 class GenerationsModel(Model):
-    """Hands over what another harness, or an earlier run, has made: a JSON list of lists, problem by problem.
+    """Repeats the generations of another harness or an earlier run.
 
-    These are whole programs or texts, to be judged as they are.
+    They are whole programs or texts, and are scored without post-processing.
     """
 
     def __init__(self, path: Path, task: str, name: str = "") -> None:
-        """``name``: of whoever has made them."""
+        """``name``: of the model that generated them."""
         self.name = name or f"scripted/generations:{path}"
         self._path, self._task, self._first = path, task, 0
         self._texts, self._sha256 = _read_generations(path)
@@ -48,35 +48,35 @@ class GenerationsModel(Model):
         return {"model": self.name, "sha256": self._sha256}
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        """Finds out to which problems the lists belong."""
+        """Determine the first problem of the file, and check that it covers the samples."""
         note = _read_note(self._path, self._sha256)
-        if note is not None and _name_alone(note.task) != _name_alone(self._task):
+        if note is not None and _base_name(note.task) != _base_name(self._task):
             raise UsageError(
-                f"{self._path} has generations of {note.task}, not of {self._task}; if they are meant to be judged as "
-                f"such, remove {_note_beside(self._path)}."
+                f"{self._path} has generations of {note.task}, not of {self._task}; to score them anyway, "
+                f"remove {_note_path(self._path)}."
             )
-        asked = [sample.index for sample in samples()]
-        first = note.limit_start if note else asked[0] if len(self._texts) == len(asked) else 0
-        last = first + len(self._texts)
-        if asked and not (first <= asked[0] and asked[-1] < last):
+        indices = [sample.index for sample in samples()]
+        first = note.limit_start if note else indices[0] if len(self._texts) == len(indices) else 0
+        end = first + len(self._texts)
+        if indices and not (first <= indices[0] and indices[-1] < end):
             raise UsageError(
                 f"{self._path} has generations for {len(self._texts)} problems, from number {first} on; "
-                f"the run asks for {len(asked)}, from number {asked[0]} to {asked[-1]}."
+                f"the run asks for {len(indices)}, from number {indices[0]} to {indices[-1]}."
             )
         self._first = first
 
     async def generate(self, request: Request) -> Output:
         texts = self._texts[request.sample.index - self._first]
         if request.number >= len(texts):
-            raise ModelError(f"{self._path} has {len(texts)} generations for sample {request.sample.id}, no more")
+            raise ModelError(f"{self._path} has only {len(texts)} generations for sample {request.sample.id}")
         return Output(text=texts[request.number], finish=LOADED)
 
 
 class PartialGenerations(Model):
-    """Hands over what a file has, and asks a model for the rest.
+    """Repeats the generations of a file, and generates the others with a model.
 
-    Of a problem that has fewer generations than the run needs, all are asked for: what is missing of a list cannot be
-    told from its end.
+    A problem with fewer generations than the run needs is generated completely, because it is
+    unknown which of them are missing.
     """
 
     def __init__(self, model: Model, path: Path, first: int, needed: int) -> None:
@@ -84,7 +84,7 @@ class PartialGenerations(Model):
         self._texts, self._sha256 = _read_partial(path, first)
         self._copy_traits()
         complete = sum(len(texts) >= needed for texts in self._texts.values())
-        logger.warning("note: %d problems have their generations in %s; the others are asked.", complete, path)
+        logger.warning("note: %d problems have their generations in %s; the others are generated.", complete, path)
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         await self._model.prepare(samples)
@@ -106,13 +106,21 @@ class PartialGenerations(Model):
         await self._model.close()
 
     def _copy_traits(self) -> None:
-        """Those of the model, of which some are known only when it is prepared."""
-        for trait in ("blind", "batches", "in_process", "places", "reasoning_tokens", "server", "usual_api"):
+        """Copy the model's attributes, some of which are final only once it is prepared."""
+        for trait in (
+            "no_images_reason",
+            "batches_requests",
+            "in_process",
+            "slots",
+            "reasoning_tokens",
+            "server",
+            "default_api",
+        ):
             setattr(self, trait, getattr(self._model, trait))
 
 
 def _read_partial(path: Path, first: int) -> tuple[dict[int, list[str]], str]:
-    """By the numbers of the problems. A file that is not there yet has none, as at the start of a chain of jobs."""
+    """The lists by problem number. A missing file has none: a chain of jobs starts without it."""
     if not path.exists():
         return {}, ""
     lists, sha256 = _read_lists(path, list[list[str | None] | None])
@@ -122,25 +130,25 @@ def _read_partial(path: Path, first: int) -> tuple[dict[int, list[str]], str]:
 
 
 def read_generations(path: Path) -> dict[int, list[str]]:
-    """The lists of a file, by the numbers of the problems that they belong to."""
+    """The lists of a file by problem number."""
     texts, sha256 = _read_generations(path)
     note = _read_note(path, sha256)
     return dict(enumerate(texts, note.limit_start if note else 0))
 
 
 def count_generations(path: Path) -> int:
-    """How many there are for each problem: for all the same number, unless some have none."""
+    """The number of generations per problem, which is the same for all that have any."""
     numbers = [len(texts) for texts in _read_generations(path)[0] if texts]
     if len(set(numbers)) > 1:
         raise UsageError(
-            f"{path}: some problems have {min(numbers)} generations, others {max(numbers)}; say --n-samples "
+            f"{path}: some problems have {min(numbers)} generations, others {max(numbers)}; pass --n-samples "
             f"{min(numbers)} to use that many of each."
         )
     return numbers[0] if numbers else 1
 
 
 def _read_generations(path: Path) -> tuple[list[list[str]], str]:
-    """With the digest of the file."""
+    """The lists, and the digest of the file."""
     return _read_lists(path, list[list[str]])
 
 
@@ -155,36 +163,37 @@ def _read_lists(path: Path, kind: type[T]) -> tuple[T, str]:
 
 
 def write_generations(path: Path, generations: list[list[str]], **note: Any) -> None:
-    """With a note beside them, of which this is what the list cannot say."""
+    """Write the generations, and a note with these fields beside them."""
     sha256 = hashlib.sha256(write_json(path, generations)).hexdigest()
-    write_json(_note_beside(path), Note(problems=len(generations), sha256=sha256, **note))
+    write_json(_note_path(path), GenerationsNote(problems=len(generations), sha256=sha256, **note))
 
 
 def write_json(path: Path, content: Any, *, readable: bool = False) -> bytes:
-    """What was written."""
-    encoded = msgspec.json.encode(content)
-    written = msgspec.json.format(encoded, indent=2) if readable else encoded
+    """Write JSON; return its bytes."""
+    content_bytes = msgspec.json.encode(content)
+    if readable:
+        content_bytes = msgspec.json.format(content_bytes, indent=2)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(written)
+        path.write_bytes(content_bytes)
     except OSError as error:
         raise StoreWriteError(f"Cannot write {path}: {error.strerror}. The run itself is in the store.") from None
-    return written
+    return content_bytes
 
 
-def _note_beside(path: Path) -> Path:
+def _note_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.note.json")
 
 
-def _read_note(path: Path, sha256: str) -> Note | None:
-    """None also where it is about another file that had this name."""
+def _read_note(path: Path, sha256: str) -> GenerationsNote | None:
+    """The note of this content; None if there is none, or if the file has changed since."""
     try:
-        note = msgspec.json.decode(_note_beside(path).read_bytes(), type=Note)
+        note = msgspec.json.decode(_note_path(path).read_bytes(), type=GenerationsNote)
     except (OSError, msgspec.DecodeError):
         return None
     return note if note.sha256 == sha256 else None
 
 
-def _name_alone(task: str) -> str:
-    """Without its family or folder, which may be called otherwise by now."""
+def _base_name(task: str) -> str:
+    """The name without family or folder, which may have been renamed."""
     return task.rpartition("/")[2]

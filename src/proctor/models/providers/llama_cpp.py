@@ -24,30 +24,30 @@ from proctor.models.providers.smollm2 import SHA256, fetch_smollm2, file_sha256
 
 logger = logging.getLogger(__name__)
 
-SMALL_MIB = 1_024  # weights of a model that one core computes nearly as fast as several do together
-MOST_COPIES = 16
+SMALL_MIB = 1_024  # models up to this size run nearly as fast on one core as on several
+MAX_COPIES = 16
 
 
-class Embedded(Model):
-    """Answers as many requests at once as it has copies of the model.
+class LlamaCppModel(Model):
+    """Answers one request per copy of the model at a time.
 
-    To compute several in one batch would be slower, and adds numbers in another order: an answer would depend on
-    what else is asked.
+    Batching would be slower on a CPU, and would sum in another order: an answer would depend on
+    the other requests.
     """
 
     in_process = True
-    blind = "embedded models read text only"
+    no_images_reason = "embedded models read text only"
 
-    def __init__(self, name: str, api: str, path: Path | None = None, at_once: int | None = None) -> None:
+    def __init__(self, name: str, api: str, path: Path | None = None, concurrency: int | None = None) -> None:
         self.name = name
         self._api = api
-        self._path = path  # None: the weights of smollm2, fetched when they are first needed
-        self._at_once = at_once  # None: as many as the machine can do
+        self._path = path  # None: the weights of smollm2
+        self._concurrency = concurrency  # None: as many copies as the machine has room for
         self._identity = {"model": name}
-        self._cores = 1  # for each copy
-        self._idle: queue.SimpleQueue[Copy] = queue.SimpleQueue()
-        self._may_grow = True  # further copies can be loaded, as far as is known
-        # A thread for each copy: the event loop goes on while llama.cpp computes outside the GIL.
+        self._cores_each = 1  # for each copy
+        self._idle: queue.SimpleQueue[ModelCopy] = queue.SimpleQueue()
+        self._can_load_more = True  # until loading a copy fails
+        # A thread per copy: llama.cpp computes without the GIL.
         self._threads: ThreadPoolExecutor | None = None
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
@@ -65,7 +65,7 @@ class Embedded(Model):
     async def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
-            self._idle = queue.SimpleQueue()  # copies that are not at work free their memory and their port now
+            self._idle = queue.SimpleQueue()  # releases the memory and the ports of idle copies
 
     def _load(self) -> ThreadPoolExecutor:
         import_runtime()
@@ -74,7 +74,7 @@ class Embedded(Model):
             raise UsageError(f"No model file {path}: gguf/PATH takes the path of a GGUF file.")
         sha256 = file_sha256(path)
         if self._path is None and sha256 != SHA256:
-            raise UsageError(f"{path} is damaged (SHA-256 {sha256}): delete it, and it will be fetched again.")
+            raise UsageError(f"{path} is damaged (SHA-256 {sha256}): delete it, and it is downloaded again.")
         self._path = path
         self._idle.put(self._load_first(path))
         self._identity = {
@@ -83,28 +83,28 @@ class Embedded(Model):
             "sha256": sha256,
             "runtime": f"xllamacpp {version('xllamacpp')}, plain attention",
         }
-        return ThreadPoolExecutor(self.places, thread_name_prefix="embedded-model")
+        return ThreadPoolExecutor(self.slots, thread_name_prefix="embedded-model")
 
-    def _load_first(self, path: Path) -> Copy:
-        """A core for each copy of a small model, as far as there is memory; all of them for that of a large one."""
+    def _load_first(self, path: Path) -> ModelCopy:
+        """Load one copy per core of a small model, as far as memory allows; one of a large model."""
         small = path.stat().st_size <= SMALL_MIB * 2**20
-        wanted = min(_cores(), self._at_once or MOST_COPIES, MOST_COPIES) if small else 1
+        copies = min(_available_cores(), self._concurrency or MAX_COPIES, MAX_COPIES) if small else 1
         before = resident_mib()
-        copy = self._load_one(path, wanted)
-        weight = max(1, resident_mib() - before)  # with room for all the context that the model was trained for
-        room = 1 + available_mib() // 2 // weight
-        if room >= wanted:
+        copy = self._load_one(path, copies)
+        weight = max(1, resident_mib() - before)  # includes the KV cache of the full context
+        max_copies = 1 + available_mib() // 2 // weight
+        if max_copies >= copies:
             return copy
-        del copy  # before the next is loaded
-        return self._load_one(path, room)
+        del copy  # frees its memory first
+        return self._load_one(path, max_copies)
 
-    def _load_one(self, path: Path, copies: int) -> Copy:
-        """One of so many."""
-        self.places, self._cores = copies, max(1, _cores() // copies)
-        return Copy(path, self._cores, self._api)
+    def _load_one(self, path: Path, copies: int) -> ModelCopy:
+        """Load the first of so many copies, with its share of the cores."""
+        self.slots, self._cores_each = copies, max(1, _available_cores() // copies)
+        return ModelCopy(path, self._cores_each, self._api)
 
     def _answer(self, request: Request) -> Output:
-        idle, copy = self._idle, self._take()
+        idle, copy = self._idle, self._acquire_copy()
         try:
             return copy.answer(request)
         except (ValueError, RuntimeError) as error:
@@ -112,38 +112,38 @@ class Embedded(Model):
         finally:
             idle.put(copy)
 
-    def _take(self) -> Copy:
-        """A copy that nobody asks, else a new one: there are no more of them than threads."""
+    def _acquire_copy(self) -> ModelCopy:
+        """An idle copy, or a new one; there are never more copies than threads."""
         assert self._path is not None
         with suppress(queue.Empty):
             return self._idle.get_nowait()
-        if self._may_grow:
+        if self._can_load_more:
             try:
-                return Copy(self._path, self._cores, self._api)
-            except (UsageError, MemoryError):  # the first could be loaded
-                self._may_grow = False
+                return ModelCopy(self._path, self._cores_each, self._api)
+            except (UsageError, MemoryError):  # too little memory, since the first copy was loaded
+                self._can_load_more = False
                 logger.warning("%s: another copy of the model could not be loaded", self.name)
         return self._idle.get()
 
 
-class Copy:
-    """The model in memory. It answers one request at a time, with no memory of the last."""
+class ModelCopy:
+    """The model in memory. It answers one request at a time and keeps no state between them."""
 
     def __init__(self, path: Path, threads: int, api: str) -> None:
         self._api = api
         runtime = import_runtime()
         params = runtime.CommonParams()
         params.model.path = str(path)
-        params.n_ctx = 0  # as long as the model was trained for
+        params.n_ctx = 0  # the context length of the training
         params.n_parallel = 1
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-        # The fast kind adds up the parts of a long text in another order for another number of threads.
+        # Flash attention sums in an order that depends on the number of threads.
         params.flash_attn_type = runtime.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.warmup = False
         params.verbosity = -1
         params.ui = False
         params.cache_ram_mib = 0
-        # The runtime opens a port on loopback that nobody is meant to use: a key keeps others out.
+        # The runtime opens a port on loopback that is not used here: a key locks it.
         params.api_keys = [secrets.token_hex(16)]
         try:
             self._server = runtime.Server(params)
@@ -156,7 +156,7 @@ class Copy:
         body: dict[str, Any] = {
             "max_tokens": sampling.max_tokens,
             "temperature": sampling.temperature,
-            # Said in full: the runtime's own defaults would cut the distribution.
+            # Explicit, because the runtime's defaults would truncate the distribution.
             "top_p": sampling.top_p or 1.0,
             "top_k": sampling.top_k or 0,
             "min_p": 0.0,
@@ -165,15 +165,19 @@ class Copy:
             "cache_prompt": False,
         }
         if sampling.max_length is not None:
-            body["max_tokens"] = min(sampling.max_tokens, self._room(request, sampling.max_length))
+            remaining = self._remaining_tokens(request, sampling.max_length)
+            body["max_tokens"] = min(sampling.max_tokens, remaining)
         return read_completion(self._reply(request, body), time.perf_counter() - started)
 
-    def _room(self, request: Request, length: int) -> int:
-        """How many tokens the prompt leaves of this length. It is counted by having it read."""
-        read = read_completion(self._reply(request, {"max_tokens": 1, "temperature": 0.0}), 0.0)
-        if read.usage.input_tokens >= length:
-            raise ModelError(f"the prompt has {read.usage.input_tokens} tokens: no room is left of {length}")
-        return length - read.usage.input_tokens
+    def _remaining_tokens(self, request: Request, max_length: int) -> int:
+        """The tokens that the prompt leaves for a completion; a request for one token counts it."""
+        counted = read_completion(self._reply(request, {"max_tokens": 1, "temperature": 0.0}), 0.0)
+        length = counted.usage.input_tokens
+        if length >= max_length:
+            raise ModelError(
+                f"the prompt has {length} tokens and max_length is {max_length}: no tokens are left for an answer"
+            )
+        return max_length - length
 
     def _reply(self, request: Request, body: dict[str, Any]) -> Any:
         if self._api == "chat":
@@ -185,13 +189,13 @@ class Copy:
         return reply
 
 
-def _cores() -> int:
-    """As many as there are, unless somebody who shares them out has said how many."""
-    said = os.environ.get("OMP_NUM_THREADS", "")
-    return int(said) if said.isdecimal() and int(said) else cores()
+def _available_cores() -> int:
+    """The number of cores, or OMP_NUM_THREADS, which schedulers such as Ray set."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return int(limit) if limit.isdecimal() and int(limit) else cores()
 
 
 def import_runtime() -> Any:
-    # Read when the library is loaded: waiting threads that spin can make busy cores 20 times slower.
+    # Set before the import. Waiting threads that spin make busy cores up to 20 times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     return import_extra("xllamacpp", "The embedded model", "embedded")

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat, completions or responses format: `openai/NAME`, with --base-url."""
+"""OpenAI-compatible servers: chat, completions and responses endpoints (`openai/NAME`, --base-url)."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from proctor.models.base import (
 )
 
 OPENAI_URL = "https://api.openai.com/v1"
-MOST_STOPS = 4  # that OpenAI takes; the servers compatible with it take any number
-CONNECT_TIMEOUT = 15.0  # seconds: a host that does not even accept is not worth the whole timeout
+MAX_STOPS = 4  # of OpenAI; compatible servers take any number
+CONNECT_TIMEOUT = 15.0  # seconds; a host that does not accept connections fails before --timeout
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 OVERLOADED = frozenset({429, 503, 529})
 REFUSED = frozenset({401, 403, 404})
-UNFIT = frozenset({400, 413, 422})  # of a request that the server cannot take
+INVALID_REQUEST = frozenset({400, 413, 422})
 ABOUT_LENGTH = re.compile(r"max_(?:\w+_)?tokens|context[ _](?:length|size|window)|token count", re.IGNORECASE)
 CONTEXT_KEYS = ("max_model_len", "context_length", "context_window", "max_context_length")  # of a model's description
 JSON = {"Content-Type": "application/json"}
 PATHS = {"chat": "chat/completions", "completions": "completions", "responses": "responses"}
 
 
-class OpenAI(Model):
-    url_option, api_option = "--base-url", "--api"  # what a user is told to look at
+class OpenAIModel(Model):
+    url_option, api_option = "--base-url", "--api"  # named in error messages
 
     def __init__(self, name: str, base_url: str | None, api: str, timeout: float, api_key_env: str) -> None:
         self.name = f"openai/{name}"
@@ -51,21 +51,23 @@ class OpenAI(Model):
         self._url = (base_url or OPENAI_URL).rstrip("/")
         self.server = urlsplit(self._url).netloc
         self._api = api
-        self.blind = "the completions endpoint takes text only, unlike --api chat" if api == "completions" else ""
+        self.no_images_reason = (
+            "the completions endpoint takes text only, unlike --api chat" if api == "completions" else ""
+        )
         self._timeout = timeout
         self._key_env = api_key_env
         self._key = os.environ.get(api_key_env, "").strip()
         if base_url is None and not self._key:
             raise UsageError(
                 f"No API key: set the environment variable {api_key_env}, "
-                f"or give {self.url_option} for a server that needs none."
+                f"or pass {self.url_option} for a server that needs none."
             )
-        # OpenAI itself has renamed the field; the servers compatible with it mostly know the old name only.
-        self._most_stops = MOST_STOPS if base_url is None else None
+        # OpenAI has renamed the field; most compatible servers know only the old name.
+        self._max_stops = MAX_STOPS if base_url is None else None
         self._max_tokens_field = "max_completion_tokens" if base_url is None and api == "chat" else "max_tokens"
         self.reasoning_tokens = 0 if api == "completions" else REASONING_TOKENS
-        self._answered = False  # once it has answered, a refusal concerns the one request
-        self._described = ""  # what the server says of the model, where it says anything
+        self._answered = False  # after the first answer, a refusal concerns a single request
+        self._described = ""  # the server's description of the model, if any
         self._session: aiohttp.ClientSession | None = None
 
     def identity(self) -> dict[str, str]:
@@ -76,13 +78,13 @@ class OpenAI(Model):
         self._session = aiohttp.ClientSession(
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, CONNECT_TIMEOUT)),
-            connector=aiohttp.TCPConnector(limit=0),  # the gateway holds the one limit
+            connector=aiohttp.TCPConnector(limit=0),  # ServerLimit limits the concurrency
         )
-        # A run that allows its answers little time is not refused because the machine is busy when it starts.
-        deadline = aiohttp.ClientTimeout(total=max(self._timeout, CONNECT_TIMEOUT), sock_connect=CONNECT_TIMEOUT)
+        # At least CONNECT_TIMEOUT, because a busy machine may need longer than a short --timeout.
+        timeout = aiohttp.ClientTimeout(total=max(self._timeout, CONNECT_TIMEOUT), sock_connect=CONNECT_TIMEOUT)
         try:
-            async with self._session.get(f"{self._url}/models", timeout=deadline) as response:
-                # Servers need not have this page: only a refused key tells us something.
+            async with self._session.get(f"{self._url}/models", timeout=timeout) as response:
+                # Servers need not have this endpoint: of the errors, only a refused key counts.
                 if response.status in (401, 403):
                     raise self._refusal(response.status, _error_message(await response.read()))
                 if response.status == 200:
@@ -96,11 +98,11 @@ class OpenAI(Model):
             raise RequestRefusedError(f"{self._url} does not answer like a model server: {_reason(error)}.") from None
 
     def _take_description(self, described: dict[str, Any]) -> None:
-        # Only what tells something of the weights: other fields are the time of day or random on some servers.
-        telling = {key: described[key] for key in ("root", "owned_by", "max_model_len", "meta") if key in described}
-        self._described = msgspec.json.encode(telling, order="sorted").decode() if described else ""
+        # Only what depends on the weights: on some servers other fields are timestamps or random.
+        stable = {key: described[key] for key in ("root", "owned_by", "max_model_len", "meta") if key in described}
+        self._described = msgspec.json.encode(stable, order="sorted").decode() if described else ""
         contexts = [described[key] for key in CONTEXT_KEYS if isinstance(described.get(key), int)]
-        # Servers refuse a request whose prompt and completion might exceed the context together.
+        # Servers refuse a request whose prompt and max_tokens together exceed the context.
         self.reasoning_tokens = min([self.reasoning_tokens, *(context // 2 for context in contexts if context > 1)])
 
     async def close(self) -> None:
@@ -112,7 +114,7 @@ class OpenAI(Model):
             raise RuntimeError("prepare() comes before generate()")
         started = time.perf_counter()
         try:
-            # A redirect would drop the prompt on its way.
+            # A followed redirect would drop the prompt.
             url = f"{self._url}/{PATHS[self._api]}"
             body = msgspec.json.encode(self._body(request))
             async with self._session.post(url, data=body, headers=JSON, allow_redirects=False) as response:
@@ -130,12 +132,12 @@ class OpenAI(Model):
         read = read_response if self._api == "responses" else read_completion
         output = read(reply, time.perf_counter() - started)
         self._answered = True
-        # It ends at each of the stop strings, also at those that could not be sent.
+        # Cut here too, because the server did not get stop strings beyond its maximum.
         text, finish = cut(output.text, request.sampling.stop), output.finish
         if text != output.text:
             finish = "stop"
         elif output.usage.output_tokens >= request.sampling.max_tokens:
-            finish = LENGTH  # some servers say "stop" of every output
+            finish = LENGTH  # some servers report "stop" for every output
         return msgspec.structs.replace(output, text=text, finish=finish)
 
     def _body(self, request: Request) -> dict[str, Any]:
@@ -146,7 +148,7 @@ class OpenAI(Model):
             "model": self._server_name,
             self._max_tokens_field: sampling.max_tokens,
             "temperature": sampling.temperature,
-            "seed": sampling.seed % 2**31,  # some servers keep it in a signed 32-bit field
+            "seed": sampling.seed % 2**31,  # some servers take a signed 32-bit integer
         }
         if self._api == "chat":
             body["messages"] = as_messages(request.prompt)
@@ -157,13 +159,13 @@ class OpenAI(Model):
         if sampling.top_k is not None:
             body["top_k"] = sampling.top_k
         if sampling.stop:
-            body["stop"] = list(sampling.stop[: self._most_stops])
+            body["stop"] = list(sampling.stop[: self._max_stops])
         if request.schema is not None:
             body["response_format"] = {"type": "json_schema", "json_schema": _format(request.schema)}
         return body
 
     def _responses_body(self, request: Request) -> dict[str, Any]:
-        """It takes neither a seed nor stop strings."""
+        """The Responses API takes neither a seed nor stop strings."""
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self._server_name,
@@ -183,25 +185,25 @@ class OpenAI(Model):
             wait = _retry_after(response.headers.get("Retry-After"))
             return TransientModelError(f"HTTP {response.status}: {text}", wait, response.status in OVERLOADED)
         if 300 <= response.status < 400:
-            text = f"redirected to {response.headers.get('Location', 'nowhere')}, give that as {self.url_option}"
+            text = f"redirected to {response.headers.get('Location', 'nowhere')}: pass that as {self.url_option}"
         if (response.status in REFUSED or 300 <= response.status < 400) and not self._answered:
             return self._refusal(response.status, text)
-        if response.status in UNFIT and ABOUT_LENGTH.search(text):
-            text += f" (the request asked for --max-tokens {request.sampling.max_tokens}: give fewer)"
+        if response.status in INVALID_REQUEST and ABOUT_LENGTH.search(text):
+            text += f" (the request had --max-tokens {request.sampling.max_tokens}: lower it)"
         return ModelError(f"HTTP {response.status}: {text}")
 
     def _refusal(self, status: int, text: str) -> RequestRefusedError:
         text = self._without_key(text)
         if status not in (401, 403):
             return RequestRefusedError(
-                f"{self._url} knows no model {self._server_name!r} or no such page ({status}: {text}). "
+                f"{self._url} has no model {self._server_name!r} or no such endpoint ({status}: {text}). "
                 f"Check the model name, {self.url_option} and {self.api_option}."
             )
-        cure = "is it the right one?" if self._key else "none was given."
-        return RequestRefusedError(f"{self._url} refused the API key from {self._key_env} ({status}: {text}): {cure}")
+        hint = "is it the right one?" if self._key else "the variable is not set."
+        return RequestRefusedError(f"{self._url} refused the API key from {self._key_env} ({status}: {text}): {hint}")
 
     def _without_key(self, text: str) -> str:
-        # Some servers repeat the key in their error message; it must not reach a record or the screen.
+        # Some servers quote the key in errors; it must not reach a record or the terminal.
         return text.replace(self._key, "***") if self._key else text
 
 
@@ -210,7 +212,7 @@ def _format(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _description(content: bytes, name: str) -> dict[str, Any]:
-    """What a server says of a model; nothing where it says nothing."""
+    """A server's description of a model; empty if there is none."""
     try:
         models = msgspec.json.decode(content)["data"]
         return dict(next(model for model in models if model.get("id") == name))
@@ -237,7 +239,7 @@ def _retry_after(value: str | None) -> float | None:
         pass
     try:
         return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError, OverflowError):  # no date, one without its time zone, or one that is none of ours
+    except (ValueError, TypeError, OverflowError):  # not a date, no time zone, or out of range
         return None
 
 

