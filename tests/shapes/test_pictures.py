@@ -595,7 +595,7 @@ def test_a_run_from_before_there_were_pictures_goes_on() -> None:
 
 def test_show_says_that_there_is_a_picture_and_writes_it(proctor: Command, tmp_path: Path) -> None:
     shown = proctor("show", "shapes/count", "--modality", "image", "--few-shot", "1", "--shots", "other")
-    assert shown.stdout.count("[picture, image/png, ") == 2
+    assert shown.stdout.count("[image, image/png, ") == 2
     assert "--images DIR writes it" in shown.stdout
     assert "base64" not in shown.stdout
     flags = ["--modality", "both", "--few-shot", "1", "--shots", "other", "--index", "4", "--images", "pictures"]
