@@ -27,7 +27,7 @@ from typing import Any
 from process import HERE, print_status, short
 from proctor.code import TASK_REGISTRY
 from proctor.core.task import SAMPLES_PER_SLOT, create_task
-from proctor.distributed.cluster import joined
+from proctor.distributed.cluster import join_cluster
 from proctor.sandbox import Limits, Program, Sandbox, open_sandbox
 from proctor.sandbox.cluster import ClusterSandbox
 
@@ -79,7 +79,7 @@ def nodes(number: int) -> Iterator[str]:
 async def measure(address: str, programs: list[Program], rounds: int) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {"local": [], "ray": []}
     async with (
-        joined(address, 0),
+        join_cluster(address, 0),
         ClusterSandbox(NODES, unsafe=False, engine="") as ray,
         await open_sandbox(workers=NODES) as local,
     ):

@@ -1,7 +1,7 @@
-"""Installs packages into the environment of this Python by uv, from where pip would take them: install.py ARGUMENT…
+"""Installs packages with uv from the indexes that pip uses: install.py ARGUMENT…
 
-uv takes a tenth of pip's time, but does not read pip's settings: indexes, folders of wheels and certificates are handed
-over.
+uv takes a tenth of pip's time but does not read pip's settings: this script passes on
+indexes, wheel folders and certificates.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ SECTIONS = ("global", "install", ":env:")
 
 
 def read_pip_settings() -> dict[str, str]:
-    """By key. Of the sections that `pip install` reads, the later wins."""
+    """Settings by key. Later sections override earlier ones, as in `pip install`."""
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
     )
     if listed.returncode:
         print(f"pip's settings are not used: {listed.stderr.strip()}", file=sys.stderr)
-    found: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
+    settings: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
     for line in listed.stdout.splitlines():
         name, equals, value = line.partition("=")
         section, _, key = name.rpartition(".")
-        if equals and section in found:
-            found[section][key] = ast.literal_eval(value)
-    return found["global"] | found["install"] | found[":env:"]
+        if equals and section in settings:
+            settings[section][key] = ast.literal_eval(value)
+    return settings["global"] | settings["install"] | settings[":env:"]
 
 
 def translate_settings(pip: dict[str, str]) -> dict[str, str]:
-    """Variables of uv that mean what pip's settings mean."""
+    """The environment variables of uv that correspond to pip's settings."""
     names = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
              "cert": "SSL_CERT_FILE", "trusted-host": "UV_INSECURE_HOST", "proxy": "ALL_PROXY"}  # fmt: skip
     separators = {"find-links": ","}
-    found = {names[key]: separators.get(key, " ").join(value.split()) for key, value in pip.items() if key in names}
+    variables = {names[key]: separators.get(key, " ").join(value.split()) for key, value in pip.items() if key in names}
     if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        found["UV_NO_INDEX"] = "1"
-    return found
+        variables["UV_NO_INDEX"] = "1"
+    return variables
 
 
 def main(arguments: list[str]) -> int:
-    # Like pip, uv is to look for a version in all indexes, and to trust the certificates that the system trusts.
+    # Like pip: search all indexes for a version, and trust the certificates of the system.
     settings = {
         "UV_INDEX_STRATEGY": "unsafe-best-match",
         "UV_SYSTEM_CERTS": "1",
         "UV_NATIVE_TLS": "1",
         "UV_NO_PROGRESS": "1",
     }
-    if not os.access(os.path.expanduser("~"), os.W_OK):  # pip does without its cache there
+    if not os.access(os.path.expanduser("~"), os.W_OK):  # pip disables its cache there, too
         settings["UV_NO_CACHE"] = "1"
     settings |= translate_settings(read_pip_settings())
     uv = str(Path(sys.executable).with_name("uv"))

@@ -1,4 +1,4 @@
-"""Shared by all tests: the command line as a real process, a real model server on loopback, a tiny exam."""
+"""Fixtures for all tests: the command line, a model server on loopback, a tiny task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from helpers.leaks import Snapshot
 from helpers.sandbox_room import Judge, Room
 from proctor import Record, evaluate
 from proctor.cli.main import main
-from proctor.core.errors import HopelessRunError
+from proctor.core.errors import TooManyErrorsError
 from proctor.store import open_store
 
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from helpers.postgres_server import PostgresServer
     from proctor.sandbox import Verdict
 
-# The same examples every time and no clock: a test must not fail because the machine is busy or the day is bad.
-# HYPOTHESIS_PROFILE=default looks for new ones. `make test` takes fewer than `make test-all`.
+# Fixed examples and no deadline: a test must not fail by load or chance.
+# HYPOTHESIS_PROFILE=default searches new examples. `make test` runs fewer than `make test-all`.
 hypothesis.settings.register_profile("few", derandomize=True, deadline=None, max_examples=30)
 hypothesis.settings.register_profile("many", derandomize=True, deadline=None, max_examples=100)
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, and all that they start too: here it is sent.
+# A background shell makes the tests and their children ignore SIGINT, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Handler = Callable[[dict[str, Any], int], Any]
 
-# The types of what fixtures give, for the signatures of tests.
+# The types of fixtures, for the signatures of tests.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Serve = Callable[[Handler], "ModelServer"]
 Stalling = Callable[[int], "ModelServer"]
@@ -77,9 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _closes_what_it_opens(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails the test that leaves a process, a thread, a file or a socket behind.
+    """Fails a test that leaves a process, a thread, a file or a socket open.
 
-    Fixtures of a wider scope are set up before this one, so what they hold is theirs.
+    Fixtures of a wider scope are set up earlier, so their objects are not counted.
     """
     before = Snapshot()
     yield
@@ -88,24 +88,24 @@ def _closes_what_it_opens(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _away_from_the_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the store or the key of the person who runs it; only the embedded model's weights are shared."""
+def _isolate_from_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hides the user's store and keys from the tests; only the weights of the embedded model are shared."""
     monkeypatch.setenv("PROCTOR_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr("proctor.models.adaptive_limit.SERVERS", {})  # a port may be another server's by now
+    monkeypatch.setattr("proctor.models.adaptive_limit.SERVERS", {})  # a new server may reuse a port
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """A real one, of this test process alone."""
+    """A real server for this test process."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
     from helpers.postgres_server import PostgresServer, find_programs
 
     programs = find_programs()
     if programs is None:
-        pytest.skip("there is no PostgreSQL server: apt-get install postgresql")
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     server = PostgresServer(programs)
     yield server
     server.stop()
@@ -113,7 +113,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def postgres(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An empty database, which is the store unless another is named."""
+    """An empty database as the default store."""
     url = postgres_server.create_database()
     monkeypatch.setenv("PROCTOR_STORE", url)
     return url
@@ -121,7 +121,7 @@ def postgres(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture(scope="session", params=["folder", pytest.param("postgres", marks=pytest.mark.slow)])
 def store_server(request: pytest.FixtureRequest) -> PostgresServer | None:
-    """The test is run with each kind of store; a folder needs no server."""
+    """Runs the test with each kind of store; a folder needs no server."""
     if request.param == "folder":
         return None
     server: PostgresServer = request.getfixturevalue("postgres_server")
@@ -135,7 +135,7 @@ def each_store(store_server: PostgresServer | None, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def contained() -> str:
-    """The level at which this machine holds programs that nobody has read; skips where it cannot."""
+    """The isolation level of this machine; skips the test if there is none."""
     from proctor.core.errors import SandboxUnavailableError
     from proctor.sandbox import best_level
 
@@ -159,7 +159,7 @@ def judge(room: Room) -> Judge:
 
 @pytest.fixture(scope="module")
 def one_sandbox(room: Room) -> Iterator[None]:
-    """The programs that the tests of a module run outside of an exam share one sandbox."""
+    """One sandbox for all programs that the tests of a module run outside of a run."""
     from proctor.code.execution import running_with
 
     with running_with(room):
@@ -168,7 +168,7 @@ def one_sandbox(room: Room) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def run_in_languages() -> Iterator[RunInLanguages]:
-    """One pool for the tests of all languages: what makes compilers faster is prepared once."""
+    """One pool for the tests of all languages, so that compiler caches are prepared once."""
     room = Room()
     yield room.judge_all
     room.close()
@@ -193,17 +193,19 @@ def proctor(capsys: pytest.CaptureFixture[str]) -> Command:
                 patch.setenv(name, value)
             try:
                 code = main(arguments)
-            except SystemExit as end:  # after --help
+            except SystemExit as end:  # raised by --help
                 code = int(end.code or 0)
-        said = capsys.readouterr()
-        return subprocess.CompletedProcess(["proctor", *arguments], code, said.out.replace("\r\n", "\n"), said.err)
+        captured = capsys.readouterr()
+        return subprocess.CompletedProcess(
+            ["proctor", *arguments], code, captured.out.replace("\r\n", "\n"), captured.err
+        )
 
     return call
 
 
 @pytest.fixture
 def proctor_process() -> Command:
-    """The command line as a process of its own, for tests about processes: signals, closed streams, a later start."""
+    """The command line in a new process, for tests of signals, streams and restarts."""
 
     def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -223,7 +225,7 @@ class ModelServer:
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
-        self.about: dict[str, Any] = {}  # what it says of its model besides
+        self.about: dict[str, Any] = {}  # additional fields of /v1/models
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.in_flight = 0
@@ -240,7 +242,7 @@ class ModelServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def open_gate(self) -> None:
-        """Lets the requests go on that a handler holds back."""
+        """Releases the requests that a handler holds back."""
         self._loop.call_soon_threadsafe(self.gate.set)
 
     def stop(self) -> None:
@@ -266,7 +268,7 @@ class ModelServer:
         self.port = runner.addresses[0][1]
         self._ready.set()
         await self._stopping.wait()
-        self.gate.set()  # nobody is left waiting behind it when the loop ends
+        self.gate.set()  # releases waiting handlers before the loop ends
         await runner.cleanup()
 
     async def _models(self, request: web.Request) -> web.Response:
@@ -298,17 +300,17 @@ def completion(text: str, chat: bool = True) -> web.Response:
 
 
 def right_sum(body: dict[str, Any], _: int) -> str:
-    """The right answer to a question of the adding exam."""
+    """The gold answer to a sample of the Adding task."""
     text = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
     return str(2 * int(text.partition("+")[0]))
 
 
 @pytest.fixture
 def failing_run() -> FailingRun:
-    """Runs an exam in which nothing can be scored: what it says, and the records it leaves."""
+    """Runs a task that fails on every sample; returns the message and the records."""
 
     def run(*arguments: Any, **options: Any) -> tuple[str, list[Record]]:
-        with pytest.raises(HopelessRunError) as caught:
+        with pytest.raises(TooManyErrorsError) as caught:
             evaluate(*arguments, **options)
         assert caught.value.run is not None
         assert caught.value.run.status == "failed"
@@ -319,7 +321,7 @@ def failing_run() -> FailingRun:
 
 @pytest.fixture
 def stalling(serve: Serve) -> Stalling:
-    """A server that answers so many requests, and the rest only when its gate is opened."""
+    """A server that answers this many requests, and the others only after `open_gate`."""
 
     def start(answered: int) -> ModelServer:
         async def reply(body: dict[str, Any], number: int) -> str:
@@ -364,7 +366,7 @@ def start_side() -> Iterator[StartSide]:
 
 @pytest.fixture
 def task_file(tmp_path: Path, adding: str) -> TaskFile:
-    """Writes another task file beside the adding exam, which it may import."""
+    """Writes another task file beside adding.py, which it may import."""
 
     def write(source: str) -> Path:
         path = tmp_path / "task.py"

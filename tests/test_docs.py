@@ -55,7 +55,7 @@ def load_script(name: str) -> ModuleType:
     return module
 
 
-def test_the_python_of_the_readme_runs() -> None:
+def test_readme_python_runs() -> None:
     blocks = python_blocks("README.md")
     assert len(blocks) >= 2
     for block in blocks:
@@ -63,15 +63,13 @@ def test_the_python_of_the_readme_runs() -> None:
 
 
 @pytest.mark.parametrize("left_out", [LONG_LINES, pytest.param((), marks=pytest.mark.slow)], ids=["short", "all"])
-def test_the_commands_of_the_readme_run(
-    tmp_path: Path, proctor: Command, contained: str, left_out: tuple[str, ...]
-) -> None:
+def test_readme_commands_run(tmp_path: Path, proctor: Command, contained: str, left_out: tuple[str, ...]) -> None:
     """Every line that calls proctor, with a scripted candidate in place of a model that would have to think."""
     text = (ROOT / "README.md").read_text()
     (task,) = (block for block in python_blocks("README.md") if "# capitals.py" in block)
     (tmp_path / "capitals.py").write_text(task)
     (config,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    (tmp_path / "exam.toml").write_text(config.replace("smollm2", "scripted/oracle"))
+    (tmp_path / "run.toml").write_text(config.replace("smollm2", "scripted/oracle"))
     lines = shell_lines("README.md")
     assert len(lines) >= 10
     assert all(any(line.startswith(start) for line in lines) for start in left_out), "no such line"
@@ -80,12 +78,12 @@ def test_the_commands_of_the_readme_run(
             run_line(line, tmp_path, proctor)
 
 
-def test_the_commands_of_the_sandbox_guide_run(tmp_path: Path, proctor: Command, contained: str) -> None:
+def test_sandbox_guide_commands_run(tmp_path: Path, proctor: Command, contained: str) -> None:
     for line in shell_lines("docs/sandbox.md"):
         run_line(line, tmp_path, proctor)
 
 
-def test_the_python_of_the_sandbox_guide_runs(contained: str) -> None:
+def test_sandbox_guide_python_runs(contained: str) -> None:
     blocks = python_blocks("docs/sandbox.md")
     assert len(blocks) >= 2
     for block in blocks:
@@ -105,7 +103,7 @@ def shell_lines(document: str) -> list[str]:
     return re.findall(r"^(?:echo|proctor) .+$", (ROOT / document).read_text(), re.MULTILINE)
 
 
-def test_the_sandbox_guide_says_what_the_code_says() -> None:
+def test_sandbox_guide_matches_the_code() -> None:
     text = (ROOT / "docs" / "sandbox.md").read_text()
     for outcome in Outcome:
         assert f"\n| `{outcome}` | " in text
@@ -136,7 +134,7 @@ def run_line(line: str, folder: Path, proctor: Command) -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_shapes_guide_run(proctor: Command) -> None:
+def test_shapes_guide_commands_run(proctor: Command) -> None:
     assert proctor("new", "shapes", "left_of").returncode == 0
     for line in shell_lines("docs/shapes.md"):
         verb, *words = shlex.split(line.replace("smollm2", "scripted/random"))
@@ -146,7 +144,7 @@ def test_the_commands_of_the_shapes_guide_run(proctor: Command) -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_code_guide_run(tmp_path: Path, proctor: Command, contained: str) -> None:
+def test_code_guide_commands_run(tmp_path: Path, proctor: Command, contained: str) -> None:
     for line in shell_lines("docs/code.md"):
         if "openai/" not in line:
             run_line(line, tmp_path, proctor)
@@ -156,13 +154,13 @@ def test_the_commands_of_the_code_guide_run(tmp_path: Path, proctor: Command, co
 def test_the_shapes_guide_lists_every_task_with_its_settings(name: str) -> None:
     text = (ROOT / "docs" / "shapes.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith(f"| `{name}` "))
-    schema = msgspec.json.schema(registry.task_class(name).Settings)
+    schema = msgspec.json.schema(registry.load_task_class(name).Settings)
     for key, field in next(iter(schema["$defs"].values()))["properties"].items():
         if "minimum" in field:
             assert f"`{key}` {field['minimum']}–{field['maximum']}" in row
 
 
-def test_the_python_of_the_shapes_guide_runs() -> None:
+def test_shapes_guide_python_runs() -> None:
     blocks = python_blocks("docs/shapes.md")
     assert len(blocks) >= 2
     for block in blocks:
@@ -173,7 +171,7 @@ def test_the_python_of_the_shapes_guide_runs() -> None:
 def test_the_shapes_guide_names_the_tasks_without_pictures(name: str) -> None:
     text = (ROOT / "docs" / "shapes.md").read_text()
     (line,) = (line for line in text.splitlines() if "have no picture to show" in line)
-    without = not create_task(registry.task_class(name), name, {}).has_pictures()
+    without = not create_task(registry.load_task_class(name), name, {}).has_pictures()
     assert (f"`{name.removeprefix('shapes/')}`" in line) == without
 
 
@@ -181,7 +179,7 @@ def test_the_picture_of_the_shapes_guide_is_up_to_date() -> None:
     assert (ROOT / "docs" / "canvas.svg").read_text() == svg(draw_canvas(10, Stream(0)), SMALL)
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_resolve() -> None:
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         prose = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#:]+)\)", prose):

@@ -1,4 +1,4 @@
-"""What the tests' own fixture notices of what a test leaves open."""
+"""The fixture that fails tests with leaks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def child() -> Iterator[str]:
 
 @contextmanager
 def orphan() -> Iterator[str]:
-    """A process whose parent has ended: it is known by the test's name, which it has inherited."""
+    """A process without parent is found by the name of the test in its environment."""
     start = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', sys.argv[1]]).pid)"
     with subprocess.Popen(
         [sys.executable, "-c", start, SLEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -59,7 +59,7 @@ def open_file() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("leave", [child, orphan, thread, listening_socket, open_file])
-def test_what_is_left_is_found_and_named(
+def test_leaks_are_named(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, leave: Callable[[], AbstractContextManager[str]]
 ) -> None:
     before = Snapshot()
@@ -70,9 +70,7 @@ def test_what_is_left_is_found_and_named(
     assert before.new_since(request.node.nodeid) == []
 
 
-def test_processes_of_others_are_not_this_tests(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_foreign_processes_are_no_leaks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Snapshot()
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "tests/test_other.py::test_other (call)")
     with orphan() as named:

@@ -1,4 +1,4 @@
-"""One exam room for models and agents."""
+"""Proctor: an evaluation harness for models and agents."""
 
 from __future__ import annotations
 

@@ -279,8 +279,8 @@ def test_every_level_holds_an_agent(which: int, user: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"agent_network": True}, "agent_network: .* say --isolate-agent"),
-        ({"isolate_agent": True, "agent": "http://127.0.0.1:1"}, "isolate_agent: an agent on another machine"),
+        ({"agent_network": True}, "agent_network: .* add --isolate-agent"),
+        ({"isolate_agent": True, "agent": "http://127.0.0.1:1"}, "isolate_agent: does not apply to a remote agent"),
         ({"isolate_agent": True, "display": ":0"}, "could reach every window of yours"),
         ({"isolate_agent": True, "agent_files": ["/no/such/file"]}, "agent_files: there is no /no/such/file"),
         ({"isolate_agent": True, "agent_env": ["NO_SUCH_VARIABLE"]}, "agent_env: .* NO_SUCH_VARIABLE is not set"),

@@ -74,7 +74,7 @@ def test_a_changed_log_is_noticed(proctor: Command) -> None:
     path.write_text("\n".join([*lines[:4], json.dumps(event), *lines[5:]]) + "\n")
     done = proctor("replay", str(path))
     assert done.returncode == 1
-    assert "ANOTHER TRACE: step 3: frame was '000" in done.stdout
+    assert "A DIFFERENT TRACE: step 3: frame was '000" in done.stdout
 
 
 def test_an_episode_that_was_cut_off_is_played_as_far_as_it_goes(proctor: Command) -> None:
@@ -96,7 +96,7 @@ def test_of_an_episode_without_a_step_the_beginning_is_played(proctor: Command, 
     lines = path.read_text().splitlines()
     event = json.loads(lines[1]) | {"frame": "0" * 32}
     path.write_text("\n".join([lines[0], json.dumps(event), *lines[2:]]) + "\n")
-    assert "ANOTHER TRACE: step 0: frame was '000" in proctor("replay", str(path)).stdout
+    assert "A DIFFERENT TRACE: step 0: frame was '000" in proctor("replay", str(path)).stdout
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", "not a log"])
@@ -156,7 +156,7 @@ def test_hexagon_in_its_window_is_replayed_exactly(proctor: Command, clock: str,
     other.write_text("".join((forged if line is moves else json.dumps(line)) + "\n" for line in lines))
     done = proctor("replay", str(other))
     assert done.returncode == 1
-    assert "ANOTHER RESULT: " in done.stdout
+    assert "A DIFFERENT RESULT: " in done.stdout
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ from proctor.analysis.figures import KINDS, Figure, make_figure
 from proctor.analysis.plots import Curves, Histograms, Scores, Spreads
 from proctor.analysis.report import Report
 from proctor.cli.main import main
-from proctor.core.errors import HopelessRunError, UsageError
-from proctor.core.options import differing, non_default_options
+from proctor.core.errors import TooManyErrorsError, UsageError
+from proctor.core.options import differing_options, non_default_options
 from proctor.core.types import Run
 from proctor.metrics.passing import count_passes, pass_at_k
 from proctor.store import open_store
@@ -244,7 +244,7 @@ def test_impossible_plots_are_refused(store: Store) -> None:
 
 
 def test_runs_without_scores(store: Store, adding: str) -> None:
-    with pytest.raises(HopelessRunError) as caught:
+    with pytest.raises(TooManyErrorsError) as caught:
         package.evaluate(adding, RANDOM, limit=3)
     run = caught.value.run
     assert run is not None
@@ -335,7 +335,7 @@ def test_runs_without_provenance_show_all_settings() -> None:
     run = run_task(settings={"shapes": 7})
     old = msgspec.structs.replace(run, provenance={}, config={"settings": run.config["settings"]})
     assert non_default_options(old) == {"shapes": 7, "description": "coordinates"}
-    assert differing([old, run]) == ["limit", "max_tokens"], "which of these it had, it did not say either"
+    assert differing_options([old, run]) == ["limit", "max_tokens"], "which of these it had, it did not say either"
 
 
 # -- notebooks --------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def test_leaderboard_command(proctor: Command) -> None:
     ]
     done = proctor("leaderboard", "nothing")
     assert done.returncode == 2
-    assert "No run of nothing" in done.stderr
+    assert "No complete run of nothing" in done.stderr
 
 
 def test_many_runs_are_ranked_without_reading_records() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import proctor
 from conftest import TaskFile
-from proctor.core.errors import HopelessRunError, MissingExtraError
+from proctor.core.errors import MissingExtraError, TooManyErrorsError
 from proctor.core.types import Metric
 from proctor.store import open_store
 
@@ -50,7 +50,7 @@ def test_html_is_escaped(task_file: TaskFile) -> None:
 
 
 def test_report_without_scores(adding: str, each_store: str) -> None:
-    with pytest.raises(HopelessRunError) as caught:
+    with pytest.raises(TooManyErrorsError) as caught:
         proctor.evaluate(adding, "scripted/random", limit=3)
     assert caught.value.run is not None
     report = proctor.Report(caught.value.run, open_store().url)

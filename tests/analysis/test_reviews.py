@@ -36,7 +36,7 @@ def test_star_comment_and_score(run: Run, proctor: Command) -> None:
     assert first == "add-7: wrong 0.000"
     assert [line.split("  ")[-2:] for line in lines] == [
         ["ann", "starred it"],
-        ["ann", "said: a typo of ours"],
+        ["ann", "commented: a typo of ours"],
         ["ann", "scored it 1.000"],
     ]
     store = open_store(mode="read")
@@ -49,7 +49,7 @@ def test_star_comment_and_score(run: Run, proctor: Command) -> None:
     assert score is not None
     assert score.value == 0
     done = proctor("review", "latest", "7", "--unstar", PROCTOR_AUTHOR="bob")
-    assert "bob  took the star away" in done.stdout
+    assert "bob  removed the star" in done.stdout
     listed = json.loads(proctor("review", "latest", "--json").stdout)
     assert [review["author"] for review in listed["reviews"]] == ["ann", "ann", "ann", "bob"]
     assert proctor("review", "latest").stdout.startswith("add-7: wrong 0.000\n  ")

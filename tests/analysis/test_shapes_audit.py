@@ -32,7 +32,7 @@ def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
             + textwrap.indent(textwrap.dedent(body), "    ")
         )
         name = f"{path}:Mine"
-        task = create_task(registry.task_class(name), name, {})
+        task = create_task(registry.load_task_class(name), name, {})
         findings = task.findings(build_config({"task": name, "model": "scripted/oracle"}))
         return {finding.claim: f"{finding.seen} {finding.fault}".strip() for finding in findings if not finding.holds}
 

@@ -172,8 +172,8 @@ def test_wildcard_skips_values_a_task_refuses(proctor: Command) -> None:
     assert values["shapes/transitivity"] == [48, 7]
     assert values["shapes/shuffle_tracking"] == [3, 48, 7]
     notes = done.stderr.splitlines()
-    assert "note: left out: shapes/transitivity: setting shapes: expected int >= 5, got 3." in notes
-    assert "note: left out: shapes/existence: setting shapes: expected int <= 47, got 48." in notes
+    assert "note: skipped: shapes/transitivity: setting shapes: expected int >= 5, got 3." in notes
+    assert "note: skipped: shapes/existence: setting shapes: expected int <= 47, got 48." in notes
     assert len(notes) == sum(3 - len(points) for points in values.values()), "one for each point"
 
 
@@ -183,7 +183,7 @@ def test_wildcard_skips_tasks_without_the_setting(proctor: Command) -> None:
     assert tasks == [name for name in registry.expand("shapes/*") if name.endswith("_tracking")]
     left_out = set(registry.expand("shapes/*")) - set(tasks)
     notes = done.stderr.splitlines()
-    assert {note.removeprefix("note: left out: ").split()[0] for note in notes} == left_out
+    assert {note.removeprefix("note: skipped: ").split()[0] for note in notes} == left_out
     assert len(notes) == len(left_out), "one for each task"
 
 
@@ -319,7 +319,7 @@ def test_sweep_from_python(sized_task: str) -> None:
 
 
 def test_sweep_from_python_with_a_class(sized_task: str) -> None:
-    assert len(package.sweep(registry.task_class(sized_task), "scripted/oracle", "size", [1, 9]).points) == 2
+    assert len(package.sweep(registry.load_task_class(sized_task), "scripted/oracle", "size", [1, 9]).points) == 2
 
 
 @pytest.mark.parametrize(

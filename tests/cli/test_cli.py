@@ -1,4 +1,4 @@
-"""The command line as a user meets it: its output and its exit code."""
+"""The command line: output and exit codes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_run_help_shows_every_option(proctor: Command) -> None:
     text = proctor("run", "--help").stdout
     hidden = {"task", "settings"}  # TASK… and --set
     assert [name for name in FIELDS if name not in hidden and f"--{name.replace('_', '-')}" not in text] == []
-    assert "further tries after a transient model error (default: 5)" in " ".join(text.split())
+    assert "retries after a transient model error (default: 5)" in " ".join(text.split())
 
 
 def test_version(proctor: Command) -> None:
@@ -56,10 +56,10 @@ def test_run_prints_a_report(proctor: Command) -> None:
     assert done.returncode == 0
     assert "accuracy" in done.stdout
     assert "95 % interval" in done.stdout
-    assert "50/50" in done.stderr, "progress goes to stderr, as plain lines when it is no terminal"
+    assert "50/50" in done.stderr, "progress goes to stderr, as plain lines without a terminal"
 
 
-def test_json_is_the_only_thing_on_stdout(proctor: Command) -> None:
+def test_json_prints_only_the_report(proctor: Command) -> None:
     done = proctor("run", "shapes/existence", "--model", "scripted/oracle", "--limit", "5", "--seed", "3", "--json")
     (run,) = json.loads(done.stdout)["runs"]
     assert run["task"] == "shapes/existence"
@@ -70,7 +70,7 @@ def test_json_is_the_only_thing_on_stdout(proctor: Command) -> None:
     assert {"id", "version", "seconds", "provenance", "config"} <= set(run)
 
 
-def test_json_whatever_a_task_prints(proctor: Command, tmp_path: Path, adding: str) -> None:
+def test_json_is_valid_if_a_task_prints(proctor: Command, tmp_path: Path, adding: str) -> None:
     (tmp_path / "mine.py").write_text(
         "print('imported')\nfrom adding import *\nclass Mine(Adding):\n"
         "    def score_text(self, s, t):\n        print('scoring')\n        return super().score_text(s, t)\n"
@@ -81,7 +81,7 @@ def test_json_whatever_a_task_prints(proctor: Command, tmp_path: Path, adding: s
     assert "scoring" in done.stderr
 
 
-def test_json_of_runs_that_fail(proctor: Command, tmp_path: Path, adding: str) -> None:
+def test_json_includes_failed_runs(proctor: Command, tmp_path: Path, adding: str) -> None:
     (tmp_path / "mine.py").write_text(
         "from adding import *\nclass Mine(Adding):\n    def score_text(self, s, t): raise ValueError('broken')\n"
     )
@@ -98,29 +98,29 @@ def test_tasks_before_and_after_the_flags(proctor: Command, adding: str) -> None
     assert [run["n"] for run in json.loads(done.stdout)["runs"]] == [2, 2]
 
 
-def test_a_group_that_is_not_there_is_said(proctor: Command, adding: str) -> None:
+def test_unknown_group_by_key_is_noted(proctor: Command, adding: str) -> None:
     done = proctor("run", adding, "--model", "scripted/oracle", "--group-by", "even")
-    assert "no sample has metadata 'even' to group by; there is: odd." in done.stderr
+    assert "no sample has metadata 'even' to group by; metadata: odd." in done.stderr
 
 
-def test_resume_with_the_file_of_the_run(proctor: Command, tmp_path: Path) -> None:
-    (tmp_path / "exam.toml").write_text('tasks = ["shapes/*"]\nmodel = "scripted/oracle"\nlimit = 2\n')
-    proctor("run", "--config", "exam.toml")
-    assert proctor("resume", "latest", "--config", "exam.toml").returncode == 0
-    (tmp_path / "exam.toml").write_text('tasks = ["shapes/*"]\nmodel = "scripted/oracle"\nlimit = 3\n')
-    assert "limit was 2, now 3" in proctor("resume", "latest", "--config", "exam.toml").stderr
+def test_resume_accepts_the_config_file_of_the_run(proctor: Command, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('tasks = ["shapes/*"]\nmodel = "scripted/oracle"\nlimit = 2\n')
+    proctor("run", "--config", "run.toml")
+    assert proctor("resume", "latest", "--config", "run.toml").returncode == 0
+    (tmp_path / "run.toml").write_text('tasks = ["shapes/*"]\nmodel = "scripted/oracle"\nlimit = 3\n')
+    assert "limit 2 → 3" in proctor("resume", "latest", "--config", "run.toml").stderr
 
 
-def test_export_by_ending(proctor: Command, adding: str) -> None:
+def test_export_refuses_an_unknown_extension(proctor: Command, adding: str) -> None:
     proctor("run", adding, "--model", "scripted/oracle")
     assert "No format for files that end in .xlsx" in proctor("export", "latest", "--out", "r.xlsx").stderr
 
 
-def test_help_of_a_verb(proctor: Command) -> None:
+def test_help_verb_equals_verb_help(proctor: Command) -> None:
     assert proctor("help", "run").stdout == proctor("run", "--help").stdout
 
 
-def test_quiet(proctor: Command) -> None:
+def test_quiet_prints_no_progress(proctor: Command) -> None:
     done = proctor("run", "shapes/existence", "--model", "scripted/oracle", "--limit", "5", "--quiet")
     assert done.stderr == ""
 
@@ -140,18 +140,18 @@ def test_underscores_are_dashes(proctor: Command, adding: str) -> None:
     assert (config["limit_start"], config["samples"]) == (2, 2)
 
 
-def test_file_and_flags_and_settings_meet(proctor: Command, tmp_path: Path) -> None:
-    (tmp_path / "exam.toml").write_text(
+def test_flags_override_the_config_file(proctor: Command, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(
         'tasks = ["shapes/existence"]\nmodel = "scripted/oracle"\nlimit = 7\nseed = 1\n[settings]\nshapes = 4\n'
     )
-    done = proctor("run", "--config", "exam.toml", "--seed", "2", "--json")
+    done = proctor("run", "--config", "run.toml", "--seed", "2", "--json")
     config = json.loads(done.stdout)["runs"][0]["config"]
     assert (config["limit"], config["seed"], config["settings"]["shapes"]) == (7, 2, 4)
-    done = proctor("run", "--config", "exam.toml", "--set", "shapes=5", "--json")
+    done = proctor("run", "--config", "run.toml", "--set", "shapes=5", "--json")
     assert json.loads(done.stdout)["runs"][0]["config"]["settings"]["shapes"] == 5
 
 
-def test_out_leaves_files(proctor: Command, adding: str, tmp_path: Path) -> None:
+def test_out_writes_report_and_records(proctor: Command, adding: str, tmp_path: Path) -> None:
     done = proctor("run", adding, "--model", "scripted/oracle", "--out", "results", "--json", "--quiet")
     run_id = json.loads(done.stdout)["runs"][0]["id"]
     assert json.loads((tmp_path / "results" / f"{run_id}.json").read_text())["n"] == 10
@@ -172,16 +172,16 @@ def test_list_and_show(proctor: Command, adding: str) -> None:
     assert json.loads(proctor("show", "latest", "--json").stdout)["runs"][0]["n"] == 10
 
 
-def test_show_a_task_as_the_candidate_sees_it(proctor: Command) -> None:
+def test_show_prints_a_sample_as_the_candidate_sees_it(proctor: Command) -> None:
     done = proctor("show", "shapes/existence", "--few-shot", "1", "--index", "3")
     assert "[user]" in done.stdout
     assert "[assistant]" in done.stdout
     assert "Answer Yes or No." in done.stdout
-    assert "right answer:" in done.stdout
+    assert "gold answer:" in done.stdout
     assert "--set shapes=7" in done.stdout
 
 
-def test_show_an_unfinished_run_says_how_to_go_on(proctor: Command, adding: str, stalling: Stalling) -> None:
+def test_show_of_an_unfinished_run_names_the_resume_command(proctor: Command, adding: str, stalling: Stalling) -> None:
     server = stalling(3)
     command = [sys.executable, "-m", "proctor", "run", adding, "--model", "openai/m", "--base-url", server.url, "-q"]
     process = subprocess.Popen(command)
@@ -194,7 +194,7 @@ def test_show_an_unfinished_run_says_how_to_go_on(proctor: Command, adding: str,
         process.kill()
         process.wait()
     shown = proctor("show", "latest")
-    assert "killed, so far correct 3. Go on with: proctor resume" in shown.stderr
+    assert "killed, so far correct 3. Continue: proctor resume" in shown.stderr
     assert shown.returncode == 0
     listed = proctor("list", "runs").stdout
     assert "  killed  " in listed
@@ -242,7 +242,7 @@ def test_resume_on_the_command_line(proctor: Command, adding: str) -> None:
     assert proctor("resume", "latest", "--quiet").returncode == 0
     refused = proctor("resume", "latest", "--seed", "5")
     assert refused.returncode == 2
-    assert "seed was 0, now 5" in refused.stderr
+    assert "seed 0 → 5" in refused.stderr
 
 
 @pytest.mark.parametrize("kind", ["task", pytest.param("shapes", marks=pytest.mark.slow), "code"])
@@ -273,7 +273,7 @@ def call_tests(path: Path, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["task", "shapes", "code"])
-def test_the_test_that_new_writes_passes_under_pytest(proctor: Command, kind: str) -> None:
+def test_generated_test_passes_under_pytest(proctor: Command, kind: str) -> None:
     assert proctor("new", kind, "my-exam").returncode == 0
     command = [sys.executable, "-m", "pytest", "test_my_exam.py"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -289,7 +289,7 @@ def test_doctor(proctor: Command) -> None:
     assert "sk-hidden" not in secret.stdout
 
 
-def test_doctor_tells_what_windows_need(proctor: Command, tmp_path: Path) -> None:
+def test_doctor_names_the_programs_for_windows(proctor: Command, tmp_path: Path) -> None:
     whole = proctor("doctor")
     if shutil.which("Xvfb") and importlib.util.find_spec("Xlib"):
         assert re.search("^ok +windows +a virtual display starts", whole.stdout, re.MULTILINE)
@@ -306,7 +306,7 @@ def test_doctor_finds_an_unwritable_store(proctor: Command, tmp_path: Path) -> N
     assert "MISSING" in done.stdout
 
 
-def test_copies_are_not_made_in_silence(proctor: Command, adding: str, serve: Serve) -> None:
+def test_identical_completions_are_noted(proctor: Command, adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     run = ["run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", "1", "--n_samples", "2"]
     assert "at temperature 0 the samples mostly repeat each other" in proctor(*run).stderr

@@ -1,4 +1,4 @@
-"""`proctor sandbox` and what `proctor doctor` says of it, as a user meets them.
+"""`proctor sandbox`, and the checks of `proctor doctor` for it.
 
 The programs are harmless, so that they run with --unsafe also where nothing could hold them.
 """
@@ -28,7 +28,7 @@ ADD = "def add(a, b):\n    print('adding')\n    return a + b\n"
 
 @pytest.fixture
 def sandbox(proctor: Command, tmp_path: Path) -> Sandbox:
-    """Runs files, given by name and content, with further arguments; all else in a folder of its own."""
+    """Runs files, given by name and content, with further arguments, in a separate folder."""
 
     def run(files: dict[str, str], *arguments: str, programs: int = 1) -> subprocess.CompletedProcess[str]:
         for name, content in files.items():
@@ -48,7 +48,7 @@ def test_a_program_that_passes(sandbox: Sandbox) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "add.py: passed"
-    assert "  tests   split: they ran in a process apart from the program" in lines
+    assert "  tests   split: the tests ran in a separate process" in lines
     assert any(line.startswith("  level   ") for line in lines)
     assert any(line.startswith("  used    ") and line.endswith(" MiB") for line in lines)
     assert lines[-1] == "  stdout  adding"
@@ -62,10 +62,10 @@ def test_a_program_that_fails(sandbox: Sandbox) -> None:
     assert "add(2, 2) returned 4" in done.stdout
 
 
-def test_tests_that_a_program_could_fool_are_told(sandbox: Sandbox) -> None:
+def test_in_process_tests_are_reported(sandbox: Sandbox) -> None:
     done = sandbox({"call.py": "def call(f): return f(1)", "tests.py": "assert call(abs) == 1"}, "--tests", "tests.py")
     assert done.returncode == 0
-    assert "in-process: they ran beside the program, which could have faked a pass" in done.stdout
+    assert "in-process: the tests ran in the process of the program, which could fake a pass" in done.stdout
 
 
 def test_json_of_several_programs_in_their_order(sandbox: Sandbox) -> None:
@@ -92,12 +92,12 @@ def test_limits(sandbox: Sandbox, source: str, flags: list[str], outcome: str) -
     assert verdict["outcome"] == outcome
 
 
-def test_an_entry_point_that_is_called_like_a_built_in(sandbox: Sandbox) -> None:
+def test_entry_point_with_the_name_of_a_built_in(sandbox: Sandbox) -> None:
     files = {"program.py": "def sum(a, b): return a * b", "tests.py": "assert sum(3, 4) == 12"}
     assert sandbox(files, "--tests", "tests.py", "--entry-point", "sum").returncode == 0
 
 
-def test_what_a_program_writes_gives_no_orders_to_the_terminal(sandbox: Sandbox) -> None:
+def test_control_characters_of_a_program_are_escaped(sandbox: Sandbox) -> None:
     done = sandbox({"program.py": "print('\\x1b[2J\\x9b1m\\u202e\\rhello\\tthere')"})
     assert r"\x1b[2J\x9b1m\u202e\rhello" + "\tthere" in done.stdout
 
@@ -109,17 +109,17 @@ def test_what_a_program_writes_gives_no_orders_to_the_terminal(sandbox: Sandbox)
         ("a.go", "go"), ("a_test.go", "go-test"), ("a.test.ts", "typescript"), ("A.java", "java"), ("a.adb", "ada"),
     ],
 )  # fmt: skip
-def test_the_ending_tells_the_language(name: str, language: str) -> None:
+def test_extension_selects_the_language(name: str, language: str) -> None:
     from proctor.cli.sandbox import _language_of
 
     assert _language_of(name).name == language
 
 
-def test_every_language_is_known_by_the_ending_of_its_own_file() -> None:
+def test_extension_of_every_language_is_known() -> None:
     from proctor.cli.sandbox import _language_of
 
     for language in LANGUAGES:
-        if language.name != "rust-test":  # tests in Rust are called like any other source
+        if language.name != "rust-test":  # its tests have the same extension as rust
             assert _language_of(language.file.replace("{public}", "Main")) is language
 
 
@@ -134,11 +134,11 @@ def test_another_language(sandbox: Sandbox) -> None:
     ("arguments", "said"),
     [
         (["nowhere.py"], "Cannot read nowhere.py: No such file or directory."),
-        (["."], "say --language NAME"),
-        (["notes.txt"], "Which language notes.txt is written in, its name does not tell: say --language NAME."),
+        (["."], "give --language NAME"),
+        (["notes.txt"], "The name notes.txt does not show its language: give --language NAME."),
         (["notes.txt", "--language", "pyton"], "Unknown language 'pyton'; did you mean python?"),
-        (["bytes.py"], "bytes.py is not a text in UTF-8."),
-        (["program.sh", "--tests", "notes.txt"], "--tests are Python and cannot call program.sh, which is bash"),
+        (["bytes.py"], "bytes.py is not UTF-8 text."),
+        (["program.sh", "--tests", "notes.txt"], "--tests are Python and cannot call program.sh (bash)"),
         (["program.py", "--tests", "nowhere.py"], "Cannot read nowhere.py"),
         (["program.py", "--seconds", "0"], "expected a number above 0 and below 1,000,000,000, got 0"),
         (["program.py", "--seconds", "nan"], "expected a number above 0"),
@@ -148,7 +148,7 @@ def test_another_language(sandbox: Sandbox) -> None:
         ([], "arguments are required: FILE"),
     ],
 )
-def test_bad_arguments(proctor: Command, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_bad_arguments_are_named(proctor: Command, tmp_path: Path, arguments: list[str], said: str) -> None:
     (tmp_path / "notes.txt").write_text("Buy milk.")
     (tmp_path / "program.py").write_text("print(1)")
     (tmp_path / "program.sh").write_text("true")
@@ -159,9 +159,7 @@ def test_bad_arguments(proctor: Command, tmp_path: Path, arguments: list[str], s
     assert done.stderr.count("\n") == 1
 
 
-def test_a_missing_toolchain_is_named_with_its_package(
-    proctor: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_toolchain_names_its_package(proctor: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.sandbox.toolchain.SYSTEM_PATH", "/nowhere")
     (tmp_path / "program").write_text("")
     done = proctor("sandbox", "program", "--language", "racket", PATH="/nowhere")
@@ -177,7 +175,7 @@ def _there(name: str) -> bool:
     return True
 
 
-# Machines that offer less: the same command behind a filter that refuses what they do not have
+# Less capable machines: the same command behind a filter that blocks their missing features
 
 LESS = """
 import os, sys
@@ -196,7 +194,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 def without(what: str, *arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    """Run on a machine without bubblewrap and without something else."""
+    """Runs on a machine without bubblewrap and without another feature."""
     return subprocess.run(
         [sys.executable, "-c", LESS, what, *arguments],
         capture_output=True,
@@ -207,7 +205,7 @@ def without(what: str, *arguments: str, path: str = "") -> subprocess.CompletedP
     )
 
 
-def test_where_nothing_holds_a_program_it_is_not_run(tmp_path: Path) -> None:
+def test_program_does_not_run_without_isolation(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("print('here I am')")
     refused = without("namespaces landlock", "sandbox", "program.py")
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -219,10 +217,10 @@ def test_where_nothing_holds_a_program_it_is_not_run(tmp_path: Path) -> None:
     assert "  level   limits: limits" in done.stdout
 
 
-# The doctor
+# proctor doctor
 
 
-def test_the_doctor_names_the_level_and_the_languages(proctor: Command, contained: str) -> None:
+def test_doctor_names_level_and_languages(proctor: Command, contained: str) -> None:
     done = proctor("doctor", "--json")
     assert done.returncode == 0, done.stderr
     symptoms = {symptom["name"]: symptom for symptom in json.loads(done.stdout)}
@@ -235,14 +233,14 @@ def test_the_doctor_names_the_level_and_the_languages(proctor: Command, containe
             assert (language.packages or language.site) in symptoms[language.name]["cure"]
 
 
-def test_the_doctor_says_what_is_in_the_way() -> None:
+def test_doctor_names_obstacles_to_isolation() -> None:
     text = without("namespaces landlock", "doctor").stdout
     assert "–        sandbox          full: namespaces" in text
     assert "Install bubblewrap" in text
-    assert "no level that holds programs. Without one they need --unsafe." in text
+    assert "no isolation level works. Programs then need --unsafe." in text
 
 
-def test_the_doctor_says_what_a_newer_kernel_would_bring(contained: str) -> None:
+def test_doctor_names_the_benefit_of_a_newer_kernel(contained: str) -> None:
     if not contained.startswith("full"):
         pytest.skip(f"needs namespaces; this machine offers {contained}")
     done = without("landlock", "doctor", "--json")
@@ -251,8 +249,8 @@ def test_the_doctor_says_what_a_newer_kernel_would_bring(contained: str) -> None
     assert "Landlock" in level["cure"]
 
 
-def test_the_doctor_asks_the_container_engines(proctor: Command, tmp_path: Path) -> None:
-    """One that answers, and one that is installed but does not."""
+def test_doctor_checks_the_container_engines(proctor: Command, tmp_path: Path) -> None:
+    """One engine answers; the other is installed but does not answer."""
     for name, script in (("docker", "echo 'no service' >&2; exit 1"), ("podman", "echo 9.9")):
         engine = tmp_path / name
         engine.write_text(f"#!/bin/sh\n{script}\n")
@@ -264,7 +262,7 @@ def test_the_doctor_asks_the_container_engines(proctor: Command, tmp_path: Path)
     assert "ok       podman           9.9, runs programs in containers" in text
 
 
-def test_an_engine_that_does_not_answer_is_named(proctor: Command, tmp_path: Path) -> None:
+def test_silent_container_engine_is_named(proctor: Command, tmp_path: Path) -> None:
     (tmp_path / "docker").write_text("#!/bin/sh\necho 'no service here' >&2\nexit 1\n")
     (tmp_path / "docker").chmod(0o755)
     (tmp_path / "program.py").write_text("print(1)")

@@ -113,7 +113,7 @@ def test_check(name: str) -> None:
 
 @pytest.mark.parametrize("name", TASK_REGISTRY)
 def test_described_and_versioned(name: str) -> None:
-    cls = registry.task_class(f"code/{name}")
+    cls = registry.load_task_class(f"code/{name}")
     assert cls.summary
     assert cls.version
 

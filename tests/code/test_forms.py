@@ -150,7 +150,7 @@ def test_there_are_three_tokens(wrong: str) -> None:
 @pytest.mark.parametrize("options", [{}, {"api": "chat"}])
 def test_a_chat_has_no_tokens_of_the_users(options: dict[str, Any]) -> None:
     given_tokens: dict[str, Any] = {"instruction_tokens": "<u>,<e>,<a>", "generation_only": True}
-    with pytest.raises(UsageError, match=r"instruction_tokens: .* say --api completions"):
+    with pytest.raises(UsageError, match=r"instruction_tokens: .* use --api completions"):
         proctor.evaluate("code/parity", "scripted/oracle", **given_tokens, **options)
     assert proctor.evaluate("code/parity", "scripted/oracle", **given_tokens, api="completions").run.errors == 0
 

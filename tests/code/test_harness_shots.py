@@ -33,7 +33,7 @@ def test_the_tasks_that_show_examples() -> None:
     assert set(UNDER_THEIR_NAMES) == kinds
     own = {f"{name}{TASK_REGISTRY[name].own_ending}" for name in kinds}  # type: ignore[attr-defined]
     assert own <= set(TASK_REGISTRY), "each can be had with examples of our own, or without"
-    assert all(registry.task_class(f"code/{name}").version == "2" for name in kinds)
+    assert all(registry.load_task_class(f"code/{name}").version == "2" for name in kinds)
 
 
 def conala(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Budgets: a run stops before it uses too much, keeps what is under way, and goes on with more."""
+"""Budgets: a run stops before it exceeds a limit, keeps requests in flight, and resumes with more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import proctor
 from conftest import Command, Serve, right_sum
 from proctor.core.budget import Budget
 from proctor.core.config import build_config
-from proctor.core.errors import OutOfBudgetError, TransientModelError, UsageError
+from proctor.core.errors import BudgetExhaustedError, TransientModelError, UsageError
 from proctor.core.evaluation import resume
 from proctor.core.types import Usage
 from proctor.models.base import read_completion, read_response
@@ -25,7 +25,7 @@ PRICES = {"price_input": 1_000.0, "price_output": 10_000.0}  # an answer of 10 a
 ANSWER = 0.03
 
 
-def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str, serve: Serve) -> None:
+def test_cost_limit_stops_the_run_and_a_higher_one_resumes_it(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     options: dict[str, Any] = PRICES | {"base_url": server.url, "max_tokens": 2, "limit": 30}
     report = proctor.evaluate(adding, "openai/m", max_cost=0.5, **options)
@@ -47,7 +47,7 @@ def test_cost_stops_before_the_limit_and_a_resume_with_more_goes_on(adding: str,
     assert len(server.requests) == 30
 
 
-def test_tokens_are_counted_over_all_sittings(adding: str, serve: Serve) -> None:
+def test_token_limit_counts_earlier_sessions(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     options: dict[str, Any] = {"base_url": server.url, "max_tokens": 2, "limit": 20}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=100, **options).run
@@ -56,15 +56,15 @@ def test_tokens_are_counted_over_all_sittings(adding: str, serve: Serve) -> None
     assert resume(run.id, {"max_tokens_total": 10_000}).run.status == "done"
 
 
-def test_an_answer_may_be_shorter_than_was_reserved_for_it(adding: str, serve: Serve) -> None:
-    """Room for one long answer at a time, which all turn out to be short: they are asked one after the other."""
+def test_short_answers_return_their_reservation(adding: str, serve: Serve) -> None:
+    """The budget holds one maximal answer; short answers are requested one after the other."""
     server = serve(right_sum)
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens=1_000, max_tokens_total=1_200)
     assert (report.run.status, report.run.n) == ("done", 10)
     assert server.most_in_flight == 1
 
 
-def test_completions_that_were_paid_for_are_kept(adding: str, serve: Serve) -> None:
+def test_paid_completions_are_kept(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     options: dict[str, Any] = {"base_url": server.url, "max_tokens": 2, "limit": 1, "samples": 20, "temperature": 1}
     run = proctor.evaluate(adding, "openai/m", max_tokens_total=100, **options).run
@@ -75,8 +75,8 @@ def test_completions_that_were_paid_for_are_kept(adding: str, serve: Serve) -> N
     assert len(server.requests) == 20
 
 
-def test_a_prompt_longer_than_estimated_is_learned_from(adding: str, serve: Serve) -> None:
-    """The server counts more tokens than the text suggests; after the first answer that is known."""
+def test_estimate_learns_from_longer_prompts(adding: str, serve: Serve) -> None:
+    """The server counts more tokens than the estimate; the first answer corrects it."""
     from aiohttp import web
 
     def reply(body: dict[str, Any], number: int) -> Any:
@@ -90,9 +90,7 @@ def test_a_prompt_longer_than_estimated_is_learned_from(adding: str, serve: Serv
     assert run.usage.input_tokens + run.usage.output_tokens <= 1_000
 
 
-def test_what_comes_from_the_cache_is_free(
-    adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_cached_outputs_are_free(adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     server = serve(right_sum)
     options: dict[str, Any] = {"base_url": server.url, "cache": True, "max_tokens": 2}
@@ -100,7 +98,7 @@ def test_what_comes_from_the_cache_is_free(
     assert proctor.evaluate(adding, "openai/m", max_tokens_total=20, **options).run.status == "done"
 
 
-def test_a_server_that_does_not_say_what_it_used(adding: str, serve: Serve) -> None:
+def test_token_limit_needs_a_server_that_reports_usage(adding: str, serve: Serve) -> None:
     from aiohttp import web
 
     server = serve(lambda body, number: web.json_response({"choices": [{"message": {"content": "x"}}]}))
@@ -109,7 +107,7 @@ def test_a_server_that_does_not_say_what_it_used(adding: str, serve: Serve) -> N
     assert proctor.evaluate(adding, "openai/m", base_url=server.url, time_limit=600).run.status == "done"
 
 
-def test_an_answer_that_does_not_say_what_it_used_counts_as_the_most(adding: str, serve: Serve) -> None:
+def test_answer_without_usage_counts_as_its_maximum(adding: str, serve: Serve) -> None:
     from aiohttp import web
 
     def reply(body: dict[str, Any], number: int) -> Any:
@@ -131,7 +129,7 @@ def test_an_answer_that_does_not_say_what_it_used_counts_as_the_most(adding: str
 @pytest.mark.parametrize(
     ("stated", "counted"), [(-5, 0), (10**30, 2**31 - 1), (1e400, None), ("many", None), (None, 0)]
 )
-def test_what_a_server_says_of_tokens_can_be_added_up(stated: object, counted: int | None) -> None:
+def test_reported_token_counts_are_bounded(stated: object, counted: int | None) -> None:
     reply = {"choices": [{"text": "x"}], "usage": {"prompt_tokens": stated, "completion_tokens": 1}}
     response = {"output": [], "usage": {"input_tokens": stated, "output_tokens": 1}}
     for read, told in ((read_completion, reply), (read_response, response)):
@@ -143,20 +141,18 @@ def test_what_a_server_says_of_tokens_can_be_added_up(stated: object, counted: i
 
 
 class Clock:
-    """Stands still unless it is set."""
+    """A clock that only tests advance."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         monkeypatch.setattr("proctor.core.budget.monotonic", lambda: self.now)
 
 
-def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(
-    adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_time_limit_keeps_requests_in_flight(adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
 
     async def reply(body: dict[str, Any], number: int) -> str:
-        if number >= 4:  # the time is up as soon as eight are under way
+        if number >= 4:  # the time is up when eight are in flight
             if server.in_flight == 8:
                 clock.now = 1_001
                 server.gate.set()
@@ -172,17 +168,17 @@ def test_when_the_time_is_up_nothing_begins_and_what_is_under_way_is_kept(
     assert run.n == len(server.requests) == 12, "each that began was answered and scored"
     assert run.errors == 0
     assert report.to_dict()["budget"]["seconds"]["used"] == 1_001
-    open_store().save(msgspec.structs.replace(run, seconds=1_001.0))  # by the clock that stood still
+    open_store().save(msgspec.structs.replace(run, seconds=1_001.0))  # by the stopped clock
     assert resume(run.id, {}).run.n == run.n, "the seconds of earlier sittings count"
 
 
-def test_after_the_grace_what_is_under_way_is_called_off_and_no_error(
+def test_time_limit_cancels_requests_after_the_grace_period(
     adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
 
     class EndsAtOnce(Budget):
-        """Its grace ends when it is told."""
+        """A budget whose grace period ends on request."""
 
         def deadline(self) -> asyncio.Timeout:
             assert super().deadline().when() is not None
@@ -208,7 +204,7 @@ def test_after_the_grace_what_is_under_way_is_called_off_and_no_error(
     assert resume(run.id, {"time_limit": "10m"}).run.status == "done"
 
 
-def test_a_time_limit_stops_agents_and_scripts_too(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_limit_stops_agents_and_scripted_models(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
     monkeypatch.setattr("proctor.core.budget.monotonic", lambda: next(ticks))
     run = proctor.evaluate(adding, "scripted/oracle", limit=100_000, time_limit=200).run
@@ -229,13 +225,13 @@ def test_all_tasks_of_a_command_share_the_budget(adding: str, serve: Serve, proc
     assert (second["status"], second["n"]) == ("interrupted", 5)
     assert second["budget"]["tokens"] == {"used": 180, "limit": 180}
     refused = "token limit: 180 of 180 used, and the next request might exceed it, by using up to 12 (see --max-tokens)"
-    assert f"not begun ({refused}): {adding}." in done.stderr
+    assert f"not started ({refused}): {adding}." in done.stderr
     resumed = proctor("resume", second["id"], "--max-tokens-total", "1000", "--json")
     assert resumed.returncode == 0
     assert json.loads(resumed.stdout)["runs"][0]["n"] == 10
 
 
-def test_a_sweep_shares_its_budget(serve: Serve) -> None:
+def test_sweep_shares_its_budget(serve: Serve) -> None:
     server = serve(lambda body, number: "Yes")
     options: dict[str, Any] = {"base_url": server.url, "limit": 40, "max_tokens": 2, "max_tokens_total": 1_100}
     curve = proctor.sweep("shapes/existence", "openai/m", "shapes", [3, 4, 5, 6, 7], **options)
@@ -243,7 +239,7 @@ def test_a_sweep_shares_its_budget(serve: Serve) -> None:
     assert sum(r.run.usage.input_tokens + r.run.usage.output_tokens for r in curve.reports) <= 1_100
 
 
-def test_a_budget_below_one_completion_says_what_it_might_use(adding: str, serve: Serve) -> None:
+def test_budget_below_one_completion_names_its_maximum(adding: str, serve: Serve) -> None:
     """By default a chat model may use more tokens for one completion than this budget has."""
     server = serve(right_sum)
     run = proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens_total=5_000).run
@@ -256,7 +252,7 @@ def test_a_budget_below_one_completion_says_what_it_might_use(adding: str, serve
     assert "by costing up to 8.1920 (see --max-tokens)" in run.reason
 
 
-def test_most_of_a_reservation_comes_back(adding: str, serve: Serve) -> None:
+def test_unused_reservation_is_returned(adding: str, serve: Serve) -> None:
     """Ten completions that may use 8,192 tokens each fit a budget of two, since each uses two."""
     server = serve(right_sum)
     run = proctor.evaluate(adding, "openai/m", base_url=server.url, max_tokens_total=17_000).run
@@ -264,7 +260,7 @@ def test_most_of_a_reservation_comes_back(adding: str, serve: Serve) -> None:
     assert server.most_in_flight <= 2
 
 
-def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve: Serve, proctor: Command) -> None:
+def test_run_with_a_price_prints_an_estimate(adding: str, serve: Serve, proctor: Command) -> None:
     server = serve(right_sum)
     flags = ["--model", "openai/m", "--base-url", server.url, "--price-input", "1000", "--price-output", "10000"]
     done = proctor("run", adding, *flags, "--max-tokens", "5", "--samples", "2", "--temperature", "1")
@@ -276,7 +272,7 @@ def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve: Serve, proc
     assert done.stderr.splitlines()[0] == estimate
     assert "cost 0.6000 of about 0.6000" in done.stderr.splitlines()[-1]
     short = proctor("run", adding, *flags, "--max-cost", "0.5", "--max-tokens", "5")
-    limit = "at most about 0.5900, more than the limit of 0.5, at which the run stops if it comes to that"
+    limit = "at most about 0.5900, more than the limit of 0.5, at which the run stops"
     assert limit in short.stderr
     unknown = proctor("run", adding, *flags, "--until-ci", "0.2")
     assert "estimate: for every 1,000 samples with about" in unknown.stderr
@@ -287,43 +283,43 @@ def test_a_paid_run_says_before_what_it_may_cost(adding: str, serve: Serve, proc
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"max_cost": 1}, "no price is known: give --price-input"),
+        ({"max_cost": 1}, "needs a price: give --price-input"),
         ({"max_cost": 0, "price_input": 1}, "max_cost: expected float > 0"),
         ({"max_tokens_total": 0}, "max_tokens_total: expected int >= 1"),
-        ({"time_limit": "soon"}, "time_limit: expected seconds, or a time like 90s, 30m or 2h, got 'soon'"),
+        ({"time_limit": "soon"}, "time_limit: expected seconds, or a time such as 90s, 30m or 2h, got 'soon'"),
         ({"time_limit": "-5m"}, "time_limit: expected float > 0"),
         ({"time_limit": "infh"}, "time_limit: expected a finite number"),
-        ({"model": "", "agent": "a:B", "max_tokens_total": 5}, "what an agent uses cannot be seen"),
+        ({"model": "", "agent": "a:B", "max_tokens_total": 5}, "an agent does not report its usage"),
     ],
 )
-def test_budgets_that_make_no_sense(options: dict[str, object], said: str) -> None:
+def test_contradictory_budgets_are_refused(options: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         build_config({"task": "t", "model": "m"} | options)
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(("given", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("1.5h", 5400), (7, 7)])
-def test_times_as_people_write_them(given: object, seconds: float) -> None:
+def test_time_limit_accepts_units(given: object, seconds: float) -> None:
     assert build_config({"task": "t", "model": "m", "time_limit": given}).time_limit == seconds
 
 
-def test_nothing_begins_unless_it_fits_beside_all_that_is_under_way() -> None:
+def test_request_waits_for_reservations_in_flight() -> None:
     async def scene() -> None:
         budget = Budget(tokens=100)
         begun: list[int] = []
 
         async def ask(number: int, used: int, most: int = 40) -> None:
-            async with budget.reserved(lambda: Usage(0, most)):
+            async with budget.reserve(lambda: Usage(0, most)):
                 begun.append(number)
                 await asyncio.sleep(0)
                 budget.use(Usage(0, used))
 
         await asyncio.gather(ask(0, 40), ask(1, 10), ask(2, 10), ask(3, 10))
         assert begun == [0, 1, 2, 3], "70 used: the later ones had to wait for the earlier"
-        assert not budget.ended
-        with pytest.raises(OutOfBudgetError, match="token limit: 70 of 100 used"):
+        assert not budget.exhausted
+        with pytest.raises(BudgetExhaustedError, match="token limit: 70 of 100 used"):
             await ask(4, 1)
-        with pytest.raises(OutOfBudgetError):
-            await ask(5, 1, most=1)  # once it has ended, it has ended
+        with pytest.raises(BudgetExhaustedError):
+            await ask(5, 1, most=1)  # an exhausted budget stays exhausted
 
     asyncio.run(scene())

@@ -1,4 +1,4 @@
-"""A task that runs programs: the core opens its sandbox, and notes with the run what held them."""
+"""Tasks that run programs: the core opens the sandbox and stores the isolation level."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def doubling(tmp_path: Path) -> str:
     return f"{path}:Doubling"
 
 
-def test_a_run_notes_what_held_its_programs(proctor: Command, doubling: str) -> None:
+def test_run_stores_the_isolation_level(proctor: Command, doubling: str) -> None:
     done = proctor("run", doubling, "--allow-code-execution", "--model", "scripted/oracle", "--workers", "1", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
@@ -57,18 +57,18 @@ def test_wrong_programs_are_failures_not_errors(proctor: Command, doubling: str)
     assert run["errors"] == 0
 
 
-def test_check_judges_in_the_sandbox_too(proctor: Command, doubling: str) -> None:
+def test_check_judges_in_the_sandbox(proctor: Command, doubling: str) -> None:
     done = proctor("check", doubling)
     assert "the right answer gets full marks" in done.stdout
     assert "✗" not in done.stdout.replace("another seed makes other samples", ""), done.stdout
 
 
-def test_a_task_that_runs_nothing_has_no_sandbox(proctor: Command, adding: str) -> None:
+def test_task_without_programs_opens_no_sandbox(proctor: Command, adding: str) -> None:
     done = proctor("run", adding, "--model", "scripted/oracle", "--json")
     assert "sandbox" not in json.loads(done.stdout)["runs"][0]
 
 
-def test_an_engine_that_is_not_there_is_named(proctor: Command, doubling: str) -> None:
+def test_missing_container_engine_is_named(proctor: Command, doubling: str) -> None:
     done = proctor(
         "run", doubling, "--allow-code-execution", "--model", "scripted/oracle", "--sandbox", "podman", PATH="/nowhere"
     )
@@ -76,14 +76,14 @@ def test_an_engine_that_is_not_there_is_named(proctor: Command, doubling: str) -
     assert "podman" in done.stderr
 
 
-def test_without_leave_no_program_runs(proctor: Command, doubling: str) -> None:
+def test_programs_need_allow_code_execution(proctor: Command, doubling: str) -> None:
     done = proctor("run", doubling, "--model", "scripted/oracle")
     assert done.returncode == 2
     assert "--allow-code-execution" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_generating_needs_no_leave_and_judging_can_follow(proctor: Command, doubling: str) -> None:
+def test_generation_only_needs_no_permission_and_resume_judges(proctor: Command, doubling: str) -> None:
     done = proctor("run", doubling, "--model", "scripted/oracle", "--generation-only", "--json")
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]

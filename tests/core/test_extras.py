@@ -1,4 +1,4 @@
-"""Modules of extras: one that is missing and one that does not load have different cures."""
+"""Modules of extras: different errors for missing modules and for those that do not load."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *identity, *arguments], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_every_run_says_where_it_comes_from(adding: str) -> None:
+def test_run_stores_its_provenance(adding: str) -> None:
     provenance = proctor.evaluate(adding, "scripted/oracle", seed=5).run.provenance
     assert provenance["versions"]["proctor"] == __version__
     assert provenance["versions"]["python"].startswith("3.")
@@ -23,7 +23,7 @@ def test_every_run_says_where_it_comes_from(adding: str) -> None:
     assert len(provenance["samples_sha256"]) == 64
 
 
-def test_git_commit_and_changes(adding: str, tmp_path: Path) -> None:
+def test_provenance_has_git_commit_and_changes(adding: str, tmp_path: Path) -> None:
     git("init", "-q")
     git("add", "adding.py")
     git("commit", "-qm", "exam")
@@ -33,16 +33,16 @@ def test_git_commit_and_changes(adding: str, tmp_path: Path) -> None:
     assert proctor.evaluate(adding, "scripted/oracle").run.provenance["git"]["changed"] is True
 
 
-def test_outside_a_repository(adding: str) -> None:
+def test_provenance_outside_a_repository_has_no_commit(adding: str) -> None:
     assert proctor.evaluate(adding, "scripted/oracle").run.provenance["git"] is None
 
 
-def test_a_repository_without_a_commit(adding: str) -> None:
+def test_provenance_of_a_repository_without_commits(adding: str) -> None:
     git("init", "-q")
     assert proctor.evaluate(adding, "scripted/oracle").run.provenance["git"] is None
 
 
-def test_the_hash_tells_samples_apart() -> None:
+def test_samples_hash_differs_between_seeds() -> None:
     def digest(**options: Any) -> str:
         report = proctor.evaluate("shapes/existence", "scripted/oracle", limit=10, **options)
         return str(report.run.provenance["samples_sha256"])

@@ -10,36 +10,36 @@ from proctor.core.errors import UsageError
 from proctor.shapes.tasks.existence import ExistenceTask
 
 
-def test_built_in() -> None:
-    assert registry.task_class("shapes/existence") is ExistenceTask
+def test_built_in_tasks_are_registered() -> None:
+    assert registry.load_task_class("shapes/existence") is ExistenceTask
 
 
-def test_wildcard() -> None:
+def test_wildcard_expands_to_tasks() -> None:
     assert "shapes/existence" in registry.expand("shapes/*")
     with pytest.raises(UsageError, match="No task matches 'shapez/"):
         registry.expand("shapez/*")
 
 
 @pytest.mark.parametrize("typo", ["shapes/existance", "existance", "shape/existence", "Existence"])
-def test_did_you_mean(typo: str) -> None:
+def test_typo_suggests_the_nearest_task(typo: str) -> None:
     with pytest.raises(UsageError, match="did you mean shapes/existence"):
         registry.expand(typo)
 
 
-def test_file(adding: str) -> None:
-    cls = registry.task_class(adding)
+def test_task_loads_from_a_file(adding: str) -> None:
+    cls = registry.load_task_class(adding)
     assert cls.__name__ == "Adding"
-    assert registry.task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
+    assert registry.load_task_class(adding.removesuffix(":Adding")).__name__ == "Adding", "a lone class needs no name"
 
 
-def test_file_may_import_its_neighbours(task_file: TaskFile) -> None:
+def test_task_file_imports_files_beside_it(task_file: TaskFile) -> None:
     path = task_file("from adding import Adding\nclass Mine(Adding): pass")
-    assert registry.task_class(f"{path}:Mine").__name__ == "Mine"
+    assert registry.load_task_class(f"{path}:Mine").__name__ == "Mine"
 
 
-def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
-    cls = registry.task_class(adding)
-    assert registry.task_class(registry.name_of(cls)).__qualname__ == cls.__qualname__
+def test_task_name_loads_the_same_class(adding: str) -> None:
+    cls = registry.load_task_class(adding)
+    assert registry.load_task_class(registry.find_task_name(cls)).__qualname__ == cls.__qualname__
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
         (
             "from proctor import Task\nclass Mine(Task):\n    def samples(self, config): pass",
             "Mine",
-            "it must define score_text(sample, text), or judge",
+            "it must define score_text(sample, text) or judge",
         ),
         ("class Mine: pass", "Mine", "not a task"),
         ("from proctor import Task\nclass Mine(Task): pass", "Mien", "no class 'Mien'; did you mean Mine?"),
@@ -62,18 +62,18 @@ def test_a_class_can_be_found_again_by_its_name(adding: str) -> None:
 def test_bad_files_are_one_sentence(task_file: TaskFile, source: str, name: str, said: str) -> None:
     path = task_file(source)
     with pytest.raises(UsageError) as caught:
-        registry.task_class(f"{path}:{name}" if name else str(path))
+        registry.load_task_class(f"{path}:{name}" if name else str(path))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_missing_file() -> None:
+def test_missing_task_file_is_named() -> None:
     with pytest.raises(UsageError, match=r"No task file nowhere\.py"):
-        registry.task_class("nowhere.py:Mine")
+        registry.load_task_class("nowhere.py:Mine")
 
 
 def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> None:
-    """A real installed distribution, seen by a fresh process."""
+    """A real installed distribution, in a new process."""
     site = tmp_path / "site"
     info = site / "acme_exams-1.0.dist-info"
     info.mkdir(parents=True)
@@ -84,8 +84,8 @@ def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> Non
     (site / "acme_exams.py").write_text(Path(adding.removesuffix(":Adding")).read_text())
     code = (
         "from proctor.core import registry\n"
-        "print(registry.task_class('acme/adding').__name__, registry.expand('acme/*'))\n"
-        "try: registry.task_class('acme/broken')\n"
+        "print(registry.load_task_class('acme/adding').__name__, registry.expand('acme/*'))\n"
+        "try: registry.load_task_class('acme/broken')\n"
         "except Exception as e: print(type(e).__name__, e)"
     )
     done = subprocess.run(
@@ -98,21 +98,21 @@ def test_entry_point_of_an_installed_package(tmp_path: Path, adding: str) -> Non
 
 @pytest.fixture
 def _without_reasoning_gym(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if it were not installed; what imported it before is imported anew."""
+    """Hides the module, and imports its importers again."""
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     monkeypatch.delitem(sys.modules, "proctor.integrations.reasoning_gym", raising=False)
 
 
 @pytest.mark.usefixtures("_without_reasoning_gym")
 @pytest.mark.parametrize("name", ["reasoning-gym/chain_sum", "reasoning-gym/*"])
-def test_a_family_whose_extra_is_not_installed(proctor: Command, name: str) -> None:
+def test_family_without_its_extra_names_the_extra(proctor: Command, name: str) -> None:
     done = proctor("run", name, "--model", "scripted/oracle")
     said = "proctor: reasoning-gym/NAME needs the extra 'reasoning-gym': pip install 'proctor[reasoning-gym]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 @pytest.mark.usefixtures("_without_reasoning_gym")
-def test_the_other_families_do_not_need_it(proctor: Command) -> None:
+def test_other_families_work_without_the_extra(proctor: Command) -> None:
     listed = proctor("list", "tasks")
     assert listed.returncode == 0, listed.stderr
     assert "shapes/existence" in listed.stdout

@@ -1,4 +1,4 @@
-"""A run killed at any moment goes on to the same records as one that was never stopped."""
+"""A run that is killed and resumed has the same records as an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pytest
 import proctor
 from conftest import Command, Serve, Stalling, TaskFile, right_sum
 from helpers.records import strip_times
-from proctor.core.errors import ChangedSampleError, HopelessRunError, StoreError, UsageError
+from proctor.core.errors import ChangedSampleError, StoreError, TooManyErrorsError, UsageError
 from proctor.core.evaluation import resume
 from proctor.store import open_store
 
@@ -31,8 +31,18 @@ def start(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "proctor", *arguments, "-q"], stdout=subprocess.DEVNULL)
 
 
+def plain(records: Any) -> list[dict[str, Any]]:
+    """Records without their times, which differ between runs."""
+    rows = [msgspec.to_builtins(record) for record in records]
+    for row in rows:
+        del row["timing"]
+        for output in row["outputs"]:
+            del output["seconds"]
+    return rows
+
+
 def until(condition: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
-    """Looks again and again until it is so; the deadline is only the end of hope."""
+    """Polls a condition; fails after a long timeout."""
     deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline
@@ -52,10 +62,10 @@ def stored() -> int:
 @pytest.mark.parametrize(
     "answered", [17, *(pytest.param(number, marks=pytest.mark.slow) for number in (0, 1, 44, LIMIT - 1))]
 )
-def test_killed_while_the_model_answers(
+def test_run_killed_during_requests_resumes(
     adding: str, stalling: Stalling, answered: int, monkeypatch: pytest.MonkeyPatch, each_store: str
 ) -> None:
-    """The server answers some requests and then no more; what was answered is in the store when the kill comes."""
+    """The server stops answering; the answers are in the store when the run is killed."""
     server = stalling(answered)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", str(LIMIT))
     until(lambda: len(server.requests) > answered and stored() >= answered, process)
@@ -64,7 +74,7 @@ def test_killed_while_the_model_answers(
     server.open_gate()
 
     assert stored() == answered
-    # Requests of the killed process may still be on their way; those of the resumed run are known by their key.
+    # Requests of the killed process may still arrive; the key identifies those of the resumed run.
     monkeypatch.setenv("OPENAI_API_KEY", "resumed")
     report = resume("latest", {})
     asked = sum(headers.get("Authorization") == "Bearer resumed" for headers in server.headers)
@@ -79,8 +89,8 @@ def test_killed_while_the_model_answers(
 
 
 @pytest.mark.parametrize("seen", [1_000, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 20_000))])
-def test_killed_while_writing_at_full_speed(task_file: TaskFile, seen: int) -> None:
-    """The exam has no end before the kill, however late that comes."""
+def test_run_killed_during_writes_resumes(task_file: TaskFile, seen: int) -> None:
+    """The task has more samples than can finish before the kill."""
     path = task_file(
         """
         from pathlib import Path
@@ -105,10 +115,8 @@ def test_killed_while_writing_at_full_speed(task_file: TaskFile, seen: int) -> N
     assert [record.sample.index for record in report.records()] == list(range(total))
 
 
-def test_an_answer_that_was_stored_is_judged_without_asking_again(
-    task_file: TaskFile, serve: Serve, each_store: str
-) -> None:
-    """Killed in the middle of judging: the outputs are there already."""
+def test_stored_output_is_judged_without_a_new_request(task_file: TaskFile, serve: Serve, each_store: str) -> None:
+    """Killed while judging: the outputs are stored."""
     path = task_file(
         """
         import asyncio, os
@@ -142,7 +150,7 @@ def test_an_answer_that_was_stored_is_judged_without_asking_again(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_stopped_by_hand(adding: str, stalling: Stalling, number: int, each_store: str) -> None:
+def test_interrupted_run_resumes(adding: str, stalling: Stalling, number: int, each_store: str) -> None:
     server = stalling(10)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url, "--limit", "30")
     until(lambda: len(server.requests) > 10 and stored() >= 10, process)
@@ -154,7 +162,7 @@ def test_stopped_by_hand(adding: str, stalling: Stalling, number: int, each_stor
     assert resume("latest", {}).run.n == 30
 
 
-def test_failed_samples_are_tried_again(adding: str, serve: Serve, each_store: str) -> None:
+def test_resume_retries_failed_samples(adding: str, serve: Serve, each_store: str) -> None:
     ill = threading.Event()
     ill.set()
 
@@ -166,7 +174,7 @@ def test_failed_samples_are_tried_again(adding: str, serve: Serve, each_store: s
         return right_sum(body, number)
 
     server = serve(reply)
-    with pytest.raises(HopelessRunError):
+    with pytest.raises(TooManyErrorsError):
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=30, max_errors=5, concurrency=1)
     ill.clear()
     report = resume("latest", {})
@@ -174,8 +182,8 @@ def test_failed_samples_are_tried_again(adding: str, serve: Serve, each_store: s
     assert len(server.requests) in (15 + 20, 16 + 20), "one more may have been under way when the fifth failed"
 
 
-def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve: Serve, each_store: str) -> None:
-    """Of the seven completions of the only sample the fifth fails: the first four are kept."""
+def test_resume_requests_only_missing_completions(adding: str, serve: Serve, each_store: str) -> None:
+    """The fifth of seven completions fails: the first four are kept."""
     ill = threading.Event()
     ill.set()
 
@@ -187,7 +195,7 @@ def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve
         return right_sum(body, number)
 
     server = serve(reply)
-    with pytest.raises(HopelessRunError):
+    with pytest.raises(TooManyErrorsError):
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, samples=7, concurrency=1, temperature=1.0)
     (half,) = open_store(mode="read").records(open_store(mode="read").run("latest"))
     assert len(half.outputs) == 4
@@ -196,7 +204,7 @@ def test_completions_that_were_stored_are_not_asked_for_again(adding: str, serve
     report = resume("latest", {})
     assert (report.run.n, report.run.errors) == (1, 0)
     whole = _requests_of_a_whole_run(adding, serve)
-    # A request whose line breaks on a busy machine is sent again.
+    # A request is retried if its connection breaks on a busy machine.
     asked, wanted = (
         list(dict.fromkeys(request["seed"] for request in part)) for part in (server.requests[before:], whole)
     )
@@ -210,35 +218,35 @@ def _requests_of_a_whole_run(adding: str, serve: Serve) -> list[dict[str, Any]]:
     return server.requests
 
 
-def test_a_changed_configuration_is_refused_by_name(adding: str, each_store: str) -> None:
+def test_resume_refuses_changed_options_by_name(adding: str, each_store: str) -> None:
     run_id = proctor.evaluate(adding, "scripted/oracle", limit=5).run.id
     with pytest.raises(UsageError) as caught:
         resume(run_id, {"temperature": 0.5, "seed": 3, "concurrency": 2})
-    assert "seed was 0, now 3; temperature was 0.0, now 0.5" in str(caught.value)
+    assert "seed 0 → 3, temperature 0.0 → 0.5" in str(caught.value)
     assert "concurrency was" not in str(caught.value)
     assert resume(run_id, {"concurrency": 2, "timeout": 5}).run.n == 5
 
 
-def test_changed_settings_are_refused() -> None:
+def test_resume_refuses_changed_settings() -> None:
     run_id = proctor.evaluate("shapes/existence", "scripted/oracle", limit=2).run.id
-    with pytest.raises(UsageError, match="settings was"):
+    with pytest.raises(UsageError, match=r"configuration changed \(settings"):
         resume(run_id, {"settings": {"shapes": 4}})
 
 
-def test_a_changed_task_is_refused(task_file: TaskFile, proctor: Command) -> None:
+def test_resume_refuses_a_changed_task(task_file: TaskFile, proctor: Command) -> None:
     source = "from adding import *\nclass Mine(Adding):\n    {}\n"
     path = task_file(source.format("pass"))
     assert proctor("run", f"{path}:Mine", "--model", "scripted/oracle", "-q").returncode == 0
     path.write_text(source.format("version = '2'"))
-    with pytest.raises(UsageError, match=r"begun with version 1 .* now it is 2"):
+    with pytest.raises(UsageError, match=r"used version 1 .* now version 2"):
         resume("latest", {})
     path.write_text(source.format("def score_text(self, sample, text): return Score(0)"))
-    with pytest.raises(UsageError, match=r"the file of .* has changed since"):
+    with pytest.raises(UsageError, match=r"the file of .* changed"):
         resume("latest", {})
     assert open_store().run("latest").status == "done", "a refusal changes nothing"
 
 
-def test_changed_data_are_refused(task_file: TaskFile, tmp_path: Path, each_store: str) -> None:
+def test_resume_refuses_changed_data(task_file: TaskFile, tmp_path: Path, each_store: str) -> None:
     path = task_file(
         """
         from pathlib import Path
@@ -253,22 +261,22 @@ def test_changed_data_are_refused(task_file: TaskFile, tmp_path: Path, each_stor
     (tmp_path / "rows.txt").write_text("first\nsecond\n")
     proctor.evaluate(f"{path}:FromFile", "scripted/oracle")
     (tmp_path / "rows.txt").write_text("first\nother\n")
-    with pytest.raises(ChangedSampleError, match="Sample row-1 is not what it was"):
+    with pytest.raises(ChangedSampleError, match="Sample row-1 differs"):
         resume("latest", {})
     assert open_store().run("latest").status == "done", "a refusal changes nothing"
 
 
-def test_an_option_that_is_newer_than_the_run(adding: str, each_store: str) -> None:
-    """A run stored before an option existed had its default."""
+def test_resume_accepts_options_newer_than_the_run(adding: str, each_store: str) -> None:
+    """A run that predates an option has its default."""
     run = proctor.evaluate(adding, "scripted/oracle", limit=5).run
     store = open_store()
     store.save(msgspec.structs.replace(run, config={k: v for k, v in run.config.items() if k != "api"}))
     assert resume(run.id, {}).run.n == 5
-    with pytest.raises(UsageError, match="api was 'chat', now 'completions'"):
+    with pytest.raises(UsageError, match="api 'chat' → 'completions'"):
         resume(run.id, {"api": "completions"})
 
 
-def test_a_server_that_cannot_describe_its_model_for_once(adding: str, serve: Serve) -> None:
+def test_resume_accepts_a_server_without_model_description(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     run = proctor.evaluate(adding, "openai/m", base_url=server.url).run
     store = open_store()
@@ -276,13 +284,13 @@ def test_a_server_that_cannot_describe_its_model_for_once(adding: str, serve: Se
         candidate = run.provenance["candidate"] | {"described": described}
         store.save(msgspec.structs.replace(run, provenance=run.provenance | {"candidate": candidate}))
         if refused:
-            with pytest.raises(UsageError, match=r"not the same any more \(described\)"):
+            with pytest.raises(UsageError, match=r"the candidate changed \(described\)"):
                 resume(run.id, {})
         else:
             assert resume(run.id, {}).run.n == 10
 
 
-def test_a_failed_judgement_costs_no_new_answer(task_file: TaskFile, serve: Serve) -> None:
+def test_resume_judges_stored_outputs_after_a_scoring_error(task_file: TaskFile, serve: Serve) -> None:
     path = task_file(
         """
         import os
@@ -296,7 +304,7 @@ def test_a_failed_judgement_costs_no_new_answer(task_file: TaskFile, serve: Serv
         """
     )
     server = serve(right_sum)
-    with pytest.raises(HopelessRunError, match="judge is ill"):
+    with pytest.raises(TooManyErrorsError, match="judge is ill"):
         proctor.evaluate(f"{path}:Ill", "openai/m", base_url=server.url, limit=5)
     open("well", "w").close()
     report = resume("latest", {})
@@ -312,17 +320,17 @@ def test_resume_inside_a_running_loop(adding: str) -> None:
     assert asyncio.run(notebook()).run.n == 10
 
 
-def test_a_changed_model_file_is_refused(adding: str, tmp_path: Path) -> None:
+def test_resume_refuses_a_changed_model_file(adding: str, tmp_path: Path) -> None:
     rows = [{"id": f"add-{i}", "outputs": [{"text": str(2 * i)}]} for i in range(10)]
     replay = tmp_path / "replay.jsonl"
     replay.write_text("\n".join(map(json.dumps, rows)))
     run_id = proctor.evaluate(adding, f"scripted/replay:{replay}").run.id
     replay.write_text("\n".join(map(json.dumps, rows[:5])))
-    with pytest.raises(UsageError, match=r"candidate is not the same any more \(sha256\)"):
+    with pytest.raises(UsageError, match=r"the candidate changed \(sha256\)"):
         resume(run_id, {})
 
 
-def test_a_done_run_has_nothing_left_to_do(adding: str, serve: Serve, each_store: str) -> None:
+def test_resume_of_a_complete_run_makes_no_request(adding: str, serve: Serve, each_store: str) -> None:
     server = serve(right_sum)
     first = proctor.evaluate(adding, "openai/m", base_url=server.url)
     again = resume(first.run.id, {})
@@ -330,7 +338,7 @@ def test_a_done_run_has_nothing_left_to_do(adding: str, serve: Serve, each_store
     assert again.metrics == first.metrics
 
 
-def test_a_run_in_progress_cannot_be_resumed_beside_it(adding: str, stalling: Stalling, each_store: str) -> None:
+def test_running_run_cannot_be_resumed(adding: str, stalling: Stalling, each_store: str) -> None:
     server = stalling(0)
     process = start("run", adding, "--model", "openai/m", "--base-url", server.url)
     until(lambda: server.requests, process)

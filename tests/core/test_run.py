@@ -11,34 +11,34 @@ import proctor
 from conftest import FailingRun, ModelServer, Serve, TaskFile, right_sum
 from proctor import RunConfig, Sample, Score, Task
 from proctor.core import registry
-from proctor.core.errors import HopelessRunError, TaskError, UsageError
-from proctor.core.task import average
+from proctor.core.errors import TaskError, TooManyErrorsError, UsageError
+from proctor.core.task import average_scores
 from proctor.shapes.tasks.existence import ExistenceTask
 from proctor.store import open_store
 
 Crowd = Callable[[int], ModelServer]
 
 
-def test_oracle_and_blank_mark_the_ends(adding: str) -> None:
+def test_oracle_scores_1_and_blank_0(adding: str) -> None:
     assert proctor.evaluate(adding, "scripted/oracle").metrics["accuracy"].value == 1
     report = proctor.evaluate(adding, "scripted/blank")
     assert report.metrics["accuracy"].value == 0
     assert report.run.outcomes == {"wrong": 10}
 
 
-def test_limit_and_start(adding: str) -> None:
+def test_limit_and_limit_start_select_samples(adding: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", limit=3, limit_start=4)
     assert [record.sample.id for record in report.records()] == ["add-4", "add-5", "add-6"]
 
 
-def test_epochs_are_records_of_their_own(adding: str) -> None:
+def test_each_epoch_has_a_record(adding: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", limit=3, epochs=2)
     assert [(r.sample.index, r.epoch) for r in report.records()] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
     assert report.run.n == report.run.total == 6
     assert report.metrics["accuracy"].n == 3
 
 
-def test_several_samples_are_judged_together(adding: str, serve: Serve) -> None:
+def test_completions_are_judged_together(adding: str, serve: Serve) -> None:
     server = serve(lambda body, number: right_sum(body, number) if body["seed"] % 2 else "wrong")
     report = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=5, samples=4, temperature=1)
     records = list(report.records())
@@ -51,12 +51,12 @@ def test_several_samples_are_judged_together(adding: str, serve: Serve) -> None:
     assert len(set(seeds)) == 20, "every completion has a seed of its own"
 
 
-def test_groups_in_the_report(adding: str) -> None:
+def test_report_groups_metrics(adding: str) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", group_by=["odd"])
     assert report.run.groups["odd"]["1"]["accuracy"].n == 5
 
 
-def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file: TaskFile) -> None:
+def test_failed_sample_is_a_record_and_not_a_wrong_answer(task_file: TaskFile) -> None:
     path = task_file(
         """
         from adding import *
@@ -93,17 +93,15 @@ def test_a_failed_sample_is_a_record_and_never_a_wrong_answer(task_file: TaskFil
 @pytest.mark.parametrize(
     ("returned", "type_", "said"),
     [
-        ("0.5", "TypeError", "must give a Score, not 0.5"),
-        ("None", "TypeError", "must give a Score, not None"),
+        ("0.5", "TypeError", "must return a Score, not 0.5"),
+        ("None", "TypeError", "must return a Score, not None"),
         ("Score(1.0, 'correct', object())", "TypeError", "Encoding objects of type object"),
         ("Score(1.0, outcome=3)", "ValidationError", "Expected `str`, got `int`"),
         ("Score(float('nan'))", "ValueError", "between 0 and 1"),
         ("sys.exit(3)", "SystemExit", "3"),
     ],
 )
-def test_what_is_no_score_is_an_error_of_the_sample_and_the_store_stays_readable(
-    task_file: TaskFile, returned: str, type_: str, said: str
-) -> None:
+def test_invalid_score_is_an_error_of_its_sample(task_file: TaskFile, returned: str, type_: str, said: str) -> None:
     path = task_file(
         f"""
         import sys
@@ -135,7 +133,7 @@ def test_what_is_no_score_is_an_error_of_the_sample_and_the_store_stays_readable
         ("sys.exit(3)", "SystemExit: 3"),
     ],
 )
-def test_what_is_no_sample_stops_the_run(task_file: TaskFile, yielded: str, said: str) -> None:
+def test_invalid_sample_stops_the_run(task_file: TaskFile, yielded: str, said: str) -> None:
     path = task_file(
         f"""
         import sys
@@ -152,7 +150,7 @@ def test_what_is_no_sample_stops_the_run(task_file: TaskFile, yielded: str, said
     assert all(record.outcome == "wrong" for record in open_store().records(open_store().run("latest")))
 
 
-def test_a_task_that_cannot_sum_up(task_file: TaskFile) -> None:
+def test_error_in_tally_fails_the_run(task_file: TaskFile) -> None:
     path = task_file(
         """
         from adding import *
@@ -170,7 +168,7 @@ def test_a_task_that_cannot_sum_up(task_file: TaskFile) -> None:
     assert (run.status, run.metrics) == ("failed", {})
 
 
-def test_a_cancelled_future_is_an_error_of_the_sample_not_the_end_of_its_worker(task_file: TaskFile) -> None:
+def test_cancelled_future_of_a_task_is_an_error_of_its_sample(task_file: TaskFile) -> None:
     path = task_file(
         """
         import asyncio
@@ -188,7 +186,7 @@ def test_a_cancelled_future_is_an_error_of_the_sample_not_the_end_of_its_worker(
 
 
 @pytest.mark.parametrize("raised", ["ValueError('\\ud800')", "Broken()"])
-def test_an_error_whose_text_cannot_be_stored(task_file: TaskFile, raised: str) -> None:
+def test_error_with_unstorable_text_is_stored(task_file: TaskFile, raised: str) -> None:
     path = task_file(
         f"""
         from adding import *
@@ -208,7 +206,7 @@ def test_an_error_whose_text_cannot_be_stored(task_file: TaskFile, raised: str) 
     assert (report.run.n, report.run.errors) == (2, 1)
 
 
-def test_the_limit_holds_for_a_task_that_ignores_it() -> None:
+def test_limit_holds_for_a_task_that_ignores_it() -> None:
     class Stubborn(Endless):
         def score_text(self, sample: Sample, text: str) -> Score:
             return Score(1)
@@ -217,8 +215,8 @@ def test_the_limit_holds_for_a_task_that_ignores_it() -> None:
         assert proctor.evaluate(Stubborn, model, limit=7).run.n == 7
 
 
-def test_judging_does_not_keep_a_place_from_the_next_request(task_file: TaskFile, serve: Serve) -> None:
-    """While all judges wait, the next requests are made nevertheless."""
+def test_judging_holds_no_request_slot(task_file: TaskFile, serve: Serve) -> None:
+    """The next requests start while all samples wait in judge()."""
     path = task_file(
         """
         import asyncio
@@ -240,7 +238,7 @@ def test_judging_does_not_keep_a_place_from_the_next_request(task_file: TaskFile
     assert proctor.evaluate(f"{path}:Slow", "openai/m", base_url=server.url, limit=4, concurrency=2).run.n == 4
 
 
-def test_a_task_is_opened_and_closed_whatever_happens(task_file: TaskFile) -> None:
+def test_task_is_closed_after_every_run(task_file: TaskFile) -> None:
     path = task_file(
         """
         from pathlib import Path
@@ -263,13 +261,13 @@ def test_a_task_is_opened_and_closed_whatever_happens(task_file: TaskFile) -> No
     assert Path("closed").exists()
 
 
-def test_one_failed_completion_calls_off_the_others(adding: str, serve: Serve) -> None:
+def test_failed_completion_cancels_the_others(adding: str, serve: Serve) -> None:
     from aiohttp import web
 
     async def reply(body: dict[str, Any], number: int) -> Any:
         if number == 0:
             return web.json_response({"error": {"message": "no"}}, status=400)
-        if body["messages"][-1]["content"].startswith("0+"):  # of the same sample: none of them is ever answered
+        if body["messages"][-1]["content"].startswith("0+"):  # the server never answers them
             await server.gate.wait()
         return right_sum(body, number)
 
@@ -279,44 +277,42 @@ def test_one_failed_completion_calls_off_the_others(adding: str, serve: Serve) -
     assert (report.run.n, report.run.errors) == (1, 1)
 
 
-def test_completions_without_a_value_are_not_averaged_away() -> None:
+def test_average_has_no_value_if_one_score_has_none() -> None:
     scores = [Score(1), Score(None, "sandbox error", why="no room"), Score(0)]
-    assert average(scores) == Score(None, "sandbox error", [None, None, None], "no room")
-    assert average([Score(1), Score(0)]).value == 0.5
+    assert average_scores(scores) == Score(None, "sandbox error", [None, None, None], "no room")
+    assert average_scores([Score(1), Score(0)]).value == 0.5
 
 
-def test_outcomes_follow_from_the_value_and_two_are_reserved() -> None:
+def test_outcome_follows_from_the_value_and_two_are_reserved() -> None:
     assert [Score(v).outcome for v in (1, 0, 0.5, None)] == ["correct", "wrong", "partly", "unscored"]
     for name in ("error", "answered"):
         with pytest.raises(ValueError, match="reserved"):
             Score(1, name)
 
 
-def test_a_task_of_the_catalog_given_as_a_class_keeps_its_name() -> None:
+def test_registered_class_keeps_its_name() -> None:
     assert proctor.evaluate(ExistenceTask, "scripted/oracle", limit=2).run.task == "shapes/existence"
 
 
-def test_one_task_at_a_time() -> None:
-    with pytest.raises(UsageError, match=rf"stands for {len(registry.expand('shapes/*'))} tasks"):
+def test_evaluate_refuses_a_wildcard() -> None:
+    with pytest.raises(UsageError, match=rf"matches {len(registry.expand('shapes/*'))} tasks"):
         proctor.evaluate("shapes/*", "scripted/oracle")
 
 
-def test_paths_may_be_paths_and_the_report_survives_a_change_of_folder(
-    adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_report_survives_a_change_of_folder(adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = proctor.evaluate(adding, "scripted/oracle", store=Path("here"))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert len(list(report.records())) == 10
 
 
-def test_what_is_no_task() -> None:
+def test_evaluate_refuses_other_objects() -> None:
     for thing in (Task, int, Endless()):
         with pytest.raises(UsageError, match=r"not a task|not complete"):
             proctor.evaluate(thing, "scripted/oracle")  # type: ignore[arg-type]
 
 
-def test_an_unjudgeable_answer_is_kept(task_file: TaskFile, failing_run: FailingRun) -> None:
+def test_output_is_kept_after_a_scoring_error(task_file: TaskFile, failing_run: FailingRun) -> None:
     path = task_file(
         """
         from adding import *
@@ -333,7 +329,7 @@ def test_an_unjudgeable_answer_is_kept(task_file: TaskFile, failing_run: Failing
 
 
 class Endless(Task):
-    """Makes samples for ever, and counts them."""
+    """Yields samples without end, and counts them."""
 
     made = 0
 
@@ -348,9 +344,9 @@ class Endless(Task):
         raise RuntimeError("always")
 
 
-def test_samples_are_taken_lazily_and_a_hopeless_run_stops() -> None:
+def test_samples_are_lazy_and_too_many_errors_stop_the_run() -> None:
     Endless.made = 0
-    with pytest.raises(HopelessRunError, match="20 failed samples of 20; the last: RuntimeError: always"):
+    with pytest.raises(TooManyErrorsError, match="20 failed samples of 20; the last: RuntimeError: always"):
         proctor.evaluate(Endless, "scripted/oracle", concurrency=4)
     assert Endless.made <= 28
     (run,) = open_store().runs()
@@ -359,12 +355,12 @@ def test_samples_are_taken_lazily_and_a_hopeless_run_stops() -> None:
     assert "20 failed samples" in run.reason
 
 
-def test_max_errors() -> None:
-    with pytest.raises(HopelessRunError, match="after 3 failed"):
+def test_max_errors_stops_the_run() -> None:
+    with pytest.raises(TooManyErrorsError, match="after 3 failed"):
         proctor.evaluate(Endless, "scripted/oracle", max_errors=3, concurrency=1)
 
 
-def test_a_few_errors_do_not_stop_a_long_run(task_file: TaskFile) -> None:
+def test_few_errors_do_not_stop_a_long_run(task_file: TaskFile) -> None:
     path = task_file(
         """
         from adding import *
@@ -380,7 +376,7 @@ def test_a_few_errors_do_not_stop_a_long_run(task_file: TaskFile) -> None:
     assert (report.run.n, report.run.errors) == (950, 50)
 
 
-def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file: TaskFile) -> None:
+def test_error_in_samples_stops_the_run(task_file: TaskFile) -> None:
     path = task_file(
         """
         from adding import *
@@ -400,7 +396,7 @@ def test_a_task_that_cannot_make_its_sample_stops_the_run(task_file: TaskFile) -
 
 @pytest.fixture
 def crowd(serve: Serve) -> Crowd:
-    """A server that answers nobody until so many requests are in flight at once."""
+    """A server that answers only when this many requests are in flight."""
 
     def start(size: int) -> ModelServer:
         async def reply(body: dict[str, Any], number: int) -> Any:
@@ -428,7 +424,7 @@ def test_concurrency_counts_requests_not_samples(adding: str, crowd: Crowd) -> N
     assert len(server.requests) == 50
 
 
-def test_works_inside_a_running_loop(adding: str) -> None:
+def test_evaluate_works_inside_a_running_loop(adding: str) -> None:
     async def notebook() -> proctor.Report:
         return proctor.evaluate(adding, "scripted/oracle")
 
@@ -444,12 +440,12 @@ def test_settings_are_checked_and_stored_in_full(tmp_path: Path) -> None:
         proctor.evaluate("shapes/existence", "scripted/oracle", settings={"shapes": 1})
 
 
-def test_a_task_given_as_a_class(adding: str) -> None:
-    report = proctor.evaluate(registry.task_class(adding), "scripted/oracle")
+def test_evaluate_accepts_a_class(adding: str) -> None:
+    report = proctor.evaluate(registry.load_task_class(adding), "scripted/oracle")
     assert report.run.task == adding
 
 
-def test_no_task_no_run() -> None:
+def test_evaluate_needs_a_task() -> None:
     with pytest.raises(UsageError, match="Unknown task 'shapes/nothing'"):
         proctor.evaluate("shapes/nothing", "scripted/oracle")
     with pytest.raises(UsageError, match="Unknown model 'gpt'"):

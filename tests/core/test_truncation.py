@@ -1,4 +1,4 @@
-"""Outputs that ended by length before an answer: room to finish, an outcome of their own, and a notice."""
+"""Outputs that end by length before an answer: token limits, their outcome, and a notice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import proctor
 from conftest import Command, FailingRun, Serve, TaskFile, right_sum
 from proctor.analysis.report import Report, truncation_notice
-from proctor.core.errors import HopelessRunError, ModelError, UsageError
+from proctor.core.errors import ModelError, TooManyErrorsError, UsageError
 from proctor.core.evaluation import resume
 from proctor.core.reasoning import reasoning_is_open
 from proctor.core.task import mark_truncated
@@ -45,21 +45,21 @@ def outcomes(serve: Serve, task: str, text: str | None, finish: Any = "length", 
 # -- how many tokens a completion gets ------------------------------------------------------------
 
 
-def test_a_chat_server_gets_tokens_for_reasoning_and_the_run_records_how_many(serve: Serve) -> None:
+def test_chat_server_gets_tokens_for_reasoning(serve: Serve) -> None:
     server = serve(lambda body, number: "Yes")
     run = proctor.evaluate("shapes/existence", "openai/m", base_url=server.url, limit=1).run
     assert server.requests[0]["max_tokens"] == REASONING_TOKENS == 8_192
     assert (run.config["max_tokens"], run.config["api"]) == (8_192, "chat")
 
 
-def test_the_completions_endpoint_keeps_the_length_of_the_tasks_answer(serve: Serve) -> None:
+def test_completions_endpoint_keeps_the_tasks_max_tokens(serve: Serve) -> None:
     server = serve(lambda body, number: "Yes")
     run = proctor.evaluate("shapes/existence", "openai/m", base_url=server.url, limit=1, api="completions").run
     assert server.requests[0]["max_tokens"] == run.config["max_tokens"] == 32
 
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
-def test_what_the_user_says_wins(adding: str, serve: Serve, api: str) -> None:
+def test_max_tokens_option_overrides_defaults(adding: str, serve: Serve, api: str) -> None:
     server = serve(right_sum)
     run = proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1, api=api, max_tokens=5).run
     assert server.requests[0]["max_tokens"] == run.config["max_tokens"] == 5
@@ -69,9 +69,7 @@ def test_what_the_user_says_wins(adding: str, serve: Serve, api: str) -> None:
 
 
 @pytest.mark.parametrize(("own", "expected"), [(1_024, 8_192), (20_000, 20_000)])
-def test_a_task_with_longer_answers_keeps_its_own_number(
-    task_file: TaskFile, serve: Serve, own: int, expected: int
-) -> None:
+def test_larger_max_tokens_of_a_task_is_kept(task_file: TaskFile, serve: Serve, own: int, expected: int) -> None:
     path = task_file(f"from adding import *\nclass Long(Adding):\n    max_tokens = {own}\n")
     server = serve(right_sum)
     proctor.evaluate(f"{path}:Long", "openai/m", base_url=server.url, limit=1)
@@ -79,7 +77,7 @@ def test_a_task_with_longer_answers_keeps_its_own_number(
 
 
 @pytest.mark.parametrize(("api", "expected"), [("chat", 8_192), ("completions", 512)])
-def test_code_tasks_leave_room_for_reasoning_too(serve: Serve, api: str, expected: int) -> None:
+def test_code_tasks_get_tokens_for_reasoning(serve: Serve, api: str, expected: int) -> None:
     server = serve(lambda body, number: "pass")
     options: dict[str, Any] = {"base_url": server.url, "limit": 1, "api": api, "generation_only": True}
     proctor.evaluate("code/parity", "openai/m", **options)
@@ -87,7 +85,7 @@ def test_code_tasks_leave_room_for_reasoning_too(serve: Serve, api: str, expecte
 
 
 @pytest.mark.parametrize("model", ["scripted/oracle", "scripted/random"])
-def test_models_without_a_chat_keep_the_tasks_number(model: str) -> None:
+def test_models_without_chat_keep_the_tasks_max_tokens(model: str) -> None:
     assert proctor.evaluate("shapes/existence", model, limit=2).run.config["max_tokens"] == 32
 
 
@@ -101,9 +99,7 @@ def test_models_without_a_chat_keep_the_tasks_number(model: str) -> None:
         ({"max_model_len": 0}, 8_192),
     ],
 )
-def test_half_of_a_small_context_is_left_to_the_prompt(
-    adding: str, serve: Serve, about: dict[str, Any], expected: int
-) -> None:
+def test_prompt_gets_half_of_a_small_context(adding: str, serve: Serve, about: dict[str, Any], expected: int) -> None:
     server = serve(right_sum)
     server.about = about
     proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
@@ -120,7 +116,7 @@ def test_half_of_a_small_context_is_left_to_the_prompt(
         (400, "Requested token count exceeds what the model has. You requested a total of 8300 tokens."),
     ],
 )
-def test_a_server_that_refuses_so_many_tokens_is_told_with_the_flag(
+def test_refused_max_tokens_names_the_flag(
     adding: str, serve: Serve, failing_run: FailingRun, status: int, message: str
 ) -> None:
     server = serve(lambda body, number: web.json_response({"error": {"message": message}}, status=status))
@@ -129,7 +125,7 @@ def test_a_server_that_refuses_so_many_tokens_is_told_with_the_flag(
     assert "had --max-tokens 8192: lower it" in said
 
 
-def test_other_refusals_do_not_speak_of_tokens(adding: str, serve: Serve, failing_run: FailingRun) -> None:
+def test_other_refusals_do_not_mention_tokens(adding: str, serve: Serve, failing_run: FailingRun) -> None:
     server = serve(lambda body, number: web.json_response({"error": {"message": "no images here"}}, status=400))
     assert "--max-tokens" not in failing_run(adding, "openai/m", base_url=server.url, limit=1)[0]
 
@@ -139,7 +135,7 @@ def test_other_refusals_do_not_speak_of_tokens(adding: str, serve: Serve, failin
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
 @pytest.mark.parametrize("text", ["", "  \n", THINKING, f"{THINKING} Yes", "Let me look at the list of"])
-def test_an_output_that_ended_by_length_before_an_answer_is_truncated(serve: Serve, api: str, text: str) -> None:
+def test_output_that_ends_by_length_before_an_answer_is_truncated(serve: Serve, api: str, text: str) -> None:
     assert outcomes(serve, "shapes/existence", text, api=api) == {"truncated": 1}
     if not text.endswith("Yes"):
         assert outcomes(serve, "shapes/existence", text, "stop", api=api) == {"unparsed": 1}
@@ -159,12 +155,12 @@ def test_a_task_that_marks_by_containment_sees_that_none_of_its_answers_is_there
 
 
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
-def test_reasoning_in_a_field_of_its_own_is_no_answer(serve: Serve, key: str) -> None:
+def test_reasoning_field_is_not_an_answer(serve: Serve, key: str) -> None:
     message = {"message": {key: "The square is there, so Yes"}}
     assert outcomes(serve, "shapes/existence", None, **message) == {"truncated": 1}
 
 
-def test_reasoning_in_parts_of_its_own_is_no_answer(serve: Serve) -> None:
+def test_reasoning_parts_are_not_an_answer(serve: Serve) -> None:
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "The square is there, so Yes"}]}
     server = serve(lambda body, number: reply([thinking, *[{"type": "text", "text": "No"}] * (number % 2)]))
     report = proctor.evaluate("shapes/existence", "openai/m", base_url=server.url, limit=2, concurrency=1)
@@ -172,10 +168,10 @@ def test_reasoning_in_parts_of_its_own_is_no_answer(serve: Serve) -> None:
     assert [record.outputs[0].text for record in report.records()] == ["", "No"]
 
 
-def test_a_text_that_ends_at_a_stop_string_did_not_end_by_length(
+def test_text_that_ends_at_a_stop_string_is_not_truncated(
     adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenAI itself takes four stop strings; the fifth is found when the output is there."""
+    """OpenAI accepts four stop strings; Proctor applies the fifth to the output."""
     server = serve(lambda body, number: reply("0;1"))
     monkeypatch.setattr("proctor.models.providers.openai.OPENAI_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "key")
@@ -183,7 +179,7 @@ def test_a_text_that_ends_at_a_stop_string_did_not_end_by_length(
     assert (record.outputs[0].text, record.outputs[0].finish) == ("0", "stop")
 
 
-def test_an_answer_whose_tail_was_cut_is_scored_as_usual(serve: Serve) -> None:
+def test_answer_before_the_cut_is_scored(serve: Serve) -> None:
     server = serve(lambda body, number: reply(["Yes. There is one near the", f"{THINKING}</think>No."][number % 2]))
     run = proctor.evaluate("shapes/existence", "openai/m", base_url=server.url, limit=20, concurrency=1).run
     assert sum(run.outcomes.values()) == 20
@@ -192,12 +188,12 @@ def test_an_answer_whose_tail_was_cut_is_scored_as_usual(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
-def test_servers_have_several_words_for_length(serve: Serve, finish: str) -> None:
+def test_all_finish_reasons_for_length_are_known(serve: Serve, finish: str) -> None:
     assert outcomes(serve, "shapes/existence", "", finish) == {"truncated": 1}
 
 
 @pytest.mark.parametrize("finish", ["stop", None])
-def test_a_server_that_does_not_say_length_is_known_by_its_count(serve: Serve, finish: str | None) -> None:
+def test_length_is_inferred_from_the_token_count(serve: Serve, finish: str | None) -> None:
     assert outcomes(serve, "shapes/existence", THINKING, finish, max_tokens=7) == {"truncated": 1}
     assert outcomes(serve, "shapes/existence", THINKING, finish, max_tokens=8) == {"unparsed": 1}
 
@@ -222,7 +218,7 @@ def ask_responses(serve: Serve, details: dict[str, Any] | None, status: str) -> 
     return asyncio.run(ask())
 
 
-def test_the_responses_endpoint_says_incomplete(serve: Serve) -> None:
+def test_incomplete_response_ended_by_length(serve: Serve) -> None:
     assert ask_responses(serve, {"reason": "max_output_tokens"}, "incomplete").finish == "length"
     assert ask_responses(serve, None, "completed").finish == "stop"
     with pytest.raises(ModelError, match="content filter"):
@@ -251,19 +247,21 @@ class Containing(Adding):
     [
         ("Judging", "The sum of", "truncated"),
         ("Unscored", "", "unscored"),
-        ("Containing", "The sum of", "wrong"),  # the task read it, and says nothing of an answer that is missing
+        ("Containing", "The sum of", "wrong"),  # the task parsed an answer
         ("Containing", "", "truncated"),
         ("Containing", f"{THINKING}</think>", "truncated"),
-        ("Containing", "<think>It is 0 or", "truncated"),  # the target is 0: mentioned on the way, not given
+        ("Containing", "<think>It is 0 or", "truncated"),  # the target is 0, which only the reasoning mentions
         ("Containing", "It is 0, since", "correct"),
     ],
 )
-def test_tasks_of_users(task_file: TaskFile, serve: Serve, name: str, text: str, expected: str) -> None:
+def test_user_tasks_mark_truncated_outputs(
+    task_file: TaskFile, serve: Serve, name: str, text: str, expected: str
+) -> None:
     path = task_file(OWN)
     assert outcomes(serve, f"{path}:{name}", text) == {expected: 1}
 
 
-def test_of_several_completions_each_is_looked_at(serve: Serve) -> None:
+def test_truncation_is_counted_per_completion(serve: Serve) -> None:
     texts = ["Yes", THINKING, "No", ""]
     server = serve(lambda body, number: reply(texts[number % 4]))
     options: dict[str, Any] = {"base_url": server.url, "limit": 3, "samples": 4, "temperature": 1, "concurrency": 1}
@@ -287,9 +285,7 @@ def test_reasoning_is_open_from_its_first_tag_to_its_last(text: str) -> None:
     st.sampled_from(["", " \n", "text", THINKING, f"{THINKING}</think>"]),
     st.integers(1, 3),
 )
-def test_marking_changes_neither_points_nor_what_ended_by_itself(
-    finish: str, score: Score, text: str, number: int
-) -> None:
+def test_mark_truncated_keeps_points_and_complete_outputs(finish: str, score: Score, text: str, number: int) -> None:
     marked = mark_truncated(score, [Output(text, finish=finish)] * number)
     assert marked.value == score.value
     assert (marked.outcome == "truncated") == (marked.truncated > 0)
@@ -333,7 +329,7 @@ class Doubling(Task):
         ("    return 2 * x\n    # and so on", "completions", "passed"),
     ],
 )
-def test_a_program_that_failed_because_it_was_cut_off(
+def test_program_cut_off_by_length_is_truncated(
     task_file: TaskFile, serve: Serve, contained: str, text: str, api: str, expected: str
 ) -> None:
     path = task_file(PROGRAMS)
@@ -349,7 +345,7 @@ def test_a_program_that_failed_because_it_was_cut_off(
 # -- recorded, resumed, replayed ------------------------------------------------------------------
 
 
-def test_replayed_records_keep_how_they_ended(serve: Serve, proctor: Command) -> None:
+def test_replay_keeps_the_finish_reason(serve: Serve, proctor: Command) -> None:
     server = serve(lambda body, number: reply(THINKING if number % 2 else "Yes"))
     flags = ["--model", "openai/m", "--base-url", server.url, "--limit", "4", "--concurrency", "1"]
     assert proctor("run", "shapes/existence", *flags).returncode == 0
@@ -360,7 +356,7 @@ def test_replayed_records_keep_how_they_ended(serve: Serve, proctor: Command) ->
 
 
 def store_an_old_run(adding: str, url: str) -> Run:
-    """As it was stored when the run did not record how many tokens a completion may have."""
+    """A run from a version that did not store max_tokens."""
     run = proctor.evaluate(adding, "openai/m", base_url=url, limit=2, max_tokens=64).run
     store = open_store()
     old = msgspec.structs.replace(run, config=run.config | {"max_tokens": None, "limit": 4}, total=4)
@@ -369,7 +365,7 @@ def store_an_old_run(adding: str, url: str) -> Run:
     return old
 
 
-def test_a_run_from_before_is_resumed_with_the_tokens_it_began_with(adding: str, serve: Serve) -> None:
+def test_old_run_resumes_with_its_max_tokens(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     old = store_an_old_run(adding, server.url)
     report = resume(old.id, {})
@@ -378,15 +374,15 @@ def test_a_run_from_before_is_resumed_with_the_tokens_it_began_with(adding: str,
     assert report.run.config["max_tokens"] == 64
 
 
-def test_a_run_from_before_is_not_resumed_with_other_tokens(adding: str, serve: Serve) -> None:
+def test_resume_refuses_changed_max_tokens_of_an_old_run(adding: str, serve: Serve) -> None:
     server = serve(right_sum)
     old = store_an_old_run(adding, server.url)
-    with pytest.raises(UsageError, match="max_tokens was 64, now 8192"):
+    with pytest.raises(UsageError, match="max_tokens 64 → 8192"):
         resume(old.id, {"max_tokens": 8_192})
     assert len(server.requests) == 2
 
 
-def test_a_resumed_run_keeps_the_tokens_whatever_the_server_says_now(
+def test_resume_keeps_max_tokens_after_a_server_change(
     adding: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ill = threading.Event()
@@ -396,7 +392,7 @@ def test_a_resumed_run_keeps_the_tokens_whatever_the_server_says_now(
         return web.json_response({}, status=400) if ill.is_set() and number > 1 else right_sum(body, number)
 
     server = serve(answer)
-    with pytest.raises(HopelessRunError):
+    with pytest.raises(TooManyErrorsError):
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=4, max_errors=1, concurrency=1)
     ill.clear()
     monkeypatch.setattr("proctor.models.providers.openai.REASONING_TOKENS", 100)
@@ -413,7 +409,7 @@ def cut_off_at_first(number_of_them: int) -> Any:
 
 
 @pytest.mark.parametrize(("truncated", "said"), [(0, False), (1, False), (2, True)])
-def test_above_one_percent_the_last_line_says_so(serve: Serve, proctor: Command, truncated: int, said: bool) -> None:
+def test_report_ends_with_the_truncation_notice(serve: Serve, proctor: Command, truncated: int, said: bool) -> None:
     server = serve(cut_off_at_first(truncated))
     flags = ["--model", "openai/m", "--base-url", server.url, "--limit", "100", "--concurrency", "1"]
     done = proctor("run", "shapes/existence", *flags)
@@ -430,7 +426,7 @@ def test_above_one_percent_the_last_line_says_so(serve: Serve, proctor: Command,
     assert run["outcomes"].get("truncated", 0) == truncated
 
 
-def test_with_json_the_last_line_on_the_terminal_says_so(serve: Serve, proctor: Command) -> None:
+def test_json_run_prints_the_truncation_notice_on_stderr(serve: Serve, proctor: Command) -> None:
     server = serve(cut_off_at_first(5))
     flags = ["--model", "openai/m", "--base-url", server.url, "--limit", "10", "--concurrency", "1", "--json"]
     done = proctor("run", "shapes/existence", *flags, "--max-tokens", "100")
@@ -446,12 +442,12 @@ def make_run(outputs: int, truncated: int, **config: Any) -> Run:
 
 
 @given(st.integers(1, 10_000), st.data())
-def test_the_notice_begins_above_one_percent(hundreds: int, data: st.DataObject) -> None:
+def test_truncation_notice_starts_above_one_percent(hundreds: int, data: st.DataObject) -> None:
     truncated = data.draw(st.integers(0, 3 * hundreds))
     assert bool(truncation_notice(make_run(100 * hundreds, truncated))) == (truncated > hundreds)
 
 
-def test_the_notice_names_the_option_that_was_used() -> None:
+def test_truncation_notice_names_the_used_option() -> None:
     assert truncation_notice(make_run(0, 0)) == ""
     assert "--max-length (it was 50)" in truncation_notice(make_run(9, 9, max_tokens=None, max_length=50))
     assert "--max-tokens (it was 40)" in truncation_notice(make_run(9, 9, max_tokens=40, max_length=50))
@@ -459,7 +455,7 @@ def test_the_notice_names_the_option_that_was_used() -> None:
     assert "ended by length" in Report(make_run(9, 9), "store")._repr_html_()
 
 
-def test_a_comparison_says_it_of_each_run(serve: Serve, proctor: Command) -> None:
+def test_comparison_notes_truncation_of_each_run(serve: Serve, proctor: Command) -> None:
     server = serve(cut_off_at_first(10))
     for limit in ("4", "20"):
         flags = ["--model", "openai/m", "--base-url", server.url, "--limit", limit, "--concurrency", "1"]
@@ -469,7 +465,7 @@ def test_a_comparison_says_it_of_each_run(serve: Serve, proctor: Command) -> Non
     assert "note: " + runs[-1] + ": 100.0 % of the outputs (4 of 4) ended by length" in said
 
 
-def test_the_leaderboard_shows_only_tokens_that_were_asked_for(serve: Serve, proctor: Command) -> None:
+def test_leaderboard_shows_only_given_max_tokens(serve: Serve, proctor: Command) -> None:
     server = serve(lambda body, number: "Yes")
     flags = ["--base-url", server.url, "--limit", "4"]
     assert proctor("run", "shapes/existence", "--model", "openai/m", *flags).returncode == 0

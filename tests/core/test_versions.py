@@ -1,4 +1,4 @@
-"""Runs of a task whose version changed: not resumed, and never taken for runs of the task as it is now."""
+"""Runs of a task whose version changed: never resumed, compared or ranked with new ones."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Raise = Callable[[], None]
 
 @pytest.fixture
 def raise_version(monkeypatch: pytest.MonkeyPatch) -> Raise:
-    """The task changes: from here on it has another version."""
+    """Changes the version of the task."""
 
     def change() -> None:
-        task_class = registry.task_class(TASK)
+        task_class = registry.load_task_class(TASK)
         monkeypatch.setattr(task_class, "version", f"{task_class.version}.changed")
 
     return change
@@ -44,33 +44,33 @@ def both(raise_version: Raise) -> tuple[Run, Run]:
     return old, exam().run
 
 
-def test_a_run_of_the_old_version_is_not_resumed(raise_version: Raise) -> None:
+def test_resume_refuses_an_old_task_version(raise_version: Raise) -> None:
     old = exam(generation_only=True).run
     raise_version()
     with pytest.raises(
-        UsageError, match=rf"begun with version {old.version} of {TASK}, now it is {old.version}\.changed"
+        UsageError, match=rf"used version {old.version} of {TASK}, which is now version {old.version}\.changed"
     ):
         resume(old.id, {"generation_only": False})
 
 
-def test_versions_are_not_compared(both: tuple[Run, Run], proctor: Command) -> None:
+def test_compare_refuses_different_versions(both: tuple[Run, Run], proctor: Command) -> None:
     old, new = both
     with pytest.raises(NotComparableError, match=f"between version {old.version} and version {new.version}"):
         package.compare(old.id, new.id)
     assert proctor("compare", old.id, new.id, "--shared", "--by-id").returncode == 2
 
 
-def test_each_version_has_a_leaderboard_of_its_own(both: tuple[Run, Run], proctor: Command) -> None:
+def test_each_version_has_a_leaderboard(both: tuple[Run, Run], proctor: Command) -> None:
     boards = json.loads(proctor("leaderboard", "--json").stdout)["boards"]
     assert [(board["version"], len(board["entries"])) for board in boards] == [(run.version, 1) for run in both]
 
 
-def test_the_list_of_runs_tells_the_versions_apart(both: tuple[Run, Run]) -> None:
+def test_list_of_runs_shows_versions(both: tuple[Run, Run]) -> None:
     assert describe_run_options(both) == {run.id: f"version={run.version}" for run in both}
     assert describe_run_options(both[:1]) == {both[0].id: ""}
 
 
-def test_each_version_has_a_curve_of_its_own(raise_version: Raise) -> None:
+def test_each_version_has_a_curve(raise_version: Raise) -> None:
     sizes: list[dict[str, Any]] = [{"shapes": 3}, {"shapes": 5}]
     reports = [exam(settings=settings) for settings in sizes]
     raise_version()

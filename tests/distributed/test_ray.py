@@ -1,4 +1,4 @@
-"""`--engine ray` on a real cluster of several nodes on this machine, one of which is killed in the middle."""
+"""`--engine ray` on a real cluster of several local nodes, one of which is killed mid-run."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ import pytest
 
 from conftest import Command, Serve
 from helpers import needs
-from helpers.cluster_labours import Doubling, Unfit
+from helpers.cluster_workers import Doubling, FailsToOpen
 from helpers.leaks import Snapshot
 from helpers.paths import TESTS
 from proctor import Record, evaluate
 from proctor.core.errors import ProctorError, UsageError
 from proctor.core.types import Timing
-from proctor.distributed import cluster as membership
+from proctor.distributed import cluster as cluster_module
 from proctor.distributed import pool
 from proctor.distributed.actor import Node
-from proctor.distributed.cluster import joined
-from proctor.distributed.pool import MOST_LOSSES, ActorPool, LostError
+from proctor.distributed.cluster import join_cluster
+from proctor.distributed.pool import MAX_LOSSES, ActorPool, WorkerLostError
 from proctor.sandbox import cluster as sandbox_cluster
 from proctor.store import open_store
 
@@ -43,7 +43,7 @@ START_ATTEMPTS = 6
 QUIET = {"include_dashboard": False, "no_monitor": True}
 START_SECONDS = 300.0  # for a node, on a machine with many other things to do
 
-# Programs of every kind that end in their own way. What holds back signals above the worker must not reach them.
+# Programs that end in different ways. The worker's signal mask must not reach them.
 TASK = """
 from collections.abc import Iterator, Sequence
 from proctor import Output, RunConfig, Sample, Score, Task
@@ -77,7 +77,7 @@ class Programs(Task):
 
 
 class SnapshotWithRay(Snapshot):
-    """Without log files and sockets: Ray's core keeps them open in a process that has joined a cluster."""
+    """Ignores descriptors: Ray keeps log files and sockets open in a process that joined."""
 
     def _find(self, test: str) -> list[str]:
         return [line for line in super()._find(test) if not line.startswith("descriptor of")]
@@ -98,8 +98,8 @@ def programs(tmp_path: Path) -> str:
     return f"{path}:Programs"
 
 
-class Machines:
-    """Nodes of one CPU each, as processes of this machine. The first of them is the head of the cluster."""
+class LocalNodes:
+    """Nodes of one CPU each, as local processes. The first is the head of the cluster."""
 
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
@@ -113,24 +113,24 @@ class Machines:
         return address
 
     def add(self) -> Any:
-        """Ray's raylet ends itself where its agents need 15 seconds to start: on a busy machine it is tried again."""
+        """Retries: a raylet exits if its agents need 15 seconds to start on a busy machine."""
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
-                with membership.longer_start(time.monotonic() + START_SECONDS, threading.Event()):
+                with cluster_module.longer_start(time.monotonic() + START_SECONDS, threading.Event()):
                     node = self._cluster.add_node(wait=False, num_cpus=1, include_log_monitor=False, **QUIET)
                 break
             except Exception:
                 if self._cluster.head_node is None:
-                    membership._end_children(os.environ["RAY_TMPDIR"])
+                    cluster_module._kill_children(os.environ["RAY_TMPDIR"])
                 if attempt == START_ATTEMPTS:
                     raise
         self._cluster._wait_for_node(node, START_SECONDS)
         return node
 
     def kill(self, node: Any) -> None:
-        """As if the machine had lost its power: its workers end before they can say anything."""
+        """Kills the workers before they can report anything, like a power cut."""
         raylet = node.all_processes["raylet"][0].process.pid
-        for worker in children_of(raylet):
+        for worker in child_processes(raylet):
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
         self._cluster.remove_node(node, allow_graceful=False)
@@ -140,8 +140,8 @@ class Machines:
 
 
 @pytest.fixture(scope="module")
-def machines() -> Iterator[Machines]:
-    """Two nodes. Their processes and files are gone afterwards, also where a node did not start."""
+def nodes() -> Iterator[LocalNodes]:
+    """Two nodes. Cleans up their processes and files, also those of a node that did not start."""
     needs.module("ray", "ray")
     with (
         tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder,  # sockets need short paths
@@ -151,20 +151,20 @@ def machines() -> Iterator[Machines]:
         environment.setenv("RAY_TMPDIR", folder)
         environment.setenv("RAY_USAGE_STATS_ENABLED", "0")
         environment.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)  # the nodes need it
-        machines = Machines()
+        nodes = LocalNodes()
         try:
-            machines.add()
-            machines.add()
-            yield machines
+            nodes.add()
+            nodes.add()
+            yield nodes
         finally:
-            machines.close()
+            nodes.close()
             left = wait_until_gone(folder)
             for process in left:
                 os.kill(int(process.split()[0]), signal.SIGKILL)
             assert left == []
 
 
-def children_of(parent: int) -> list[int]:
+def child_processes(parent: int) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -174,7 +174,7 @@ def children_of(parent: int) -> list[int]:
 
 
 def processes_with(mark: str) -> list[str]:
-    """Those that have it in their environment or on their command line."""
+    """The processes with this text in their environment or command line."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -185,7 +185,7 @@ def processes_with(mark: str) -> list[str]:
 
 
 def wait_until_gone(mark: str) -> list[str]:
-    """The processes that are still there after a long time."""
+    """The processes that still exist after the timeout."""
     deadline = time.monotonic() + 60
     while (found := processes_with(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -193,7 +193,7 @@ def wait_until_gone(mark: str) -> list[str]:
 
 
 def comparable(records: list[Record]) -> list[Record]:
-    """Without what the clock says, in the order of the samples."""
+    """Records without times, in the order of the samples."""
     return [
         msgspec.structs.replace(
             record,
@@ -205,34 +205,34 @@ def comparable(records: list[Record]) -> list[Record]:
 
 
 @pytest.mark.slow
-def test_a_node_is_killed_and_nothing_is_lost_or_doubled(
+def test_killed_node_loses_and_repeats_no_sample(
     contained: str,
-    machines: Machines,
+    nodes: LocalNodes,
     programs: str,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     here = evaluate(programs, "scripted/oracle", limit=240, allow_code_execution=True)
-    victim = machines.add()
-    given: list[int] = []
-    give = pool._Hand.give
+    victim = nodes.add()
+    submitted: list[int] = []
+    submit = pool._WorkerHandle.submit
 
-    def give_and_kill(hand: Any, jobs: Any) -> None:
-        """The second time that the node is given work: it has done some, and has some."""
-        give(hand, jobs)
-        if hand.node.name.endswith(f"/{victim.node_id[:8]}"):
-            given.append(len(hand.jobs))
-            if len(given) == 2:
-                machines.kill(victim)
+    def submit_and_kill(handle: Any, jobs: Any) -> None:
+        """Kills the node at its second chunk: it has finished jobs and has jobs left."""
+        submit(handle, jobs)
+        if handle.node.name.endswith(f"/{victim.node_id[:8]}"):
+            submitted.append(len(handle.jobs))
+            if len(submitted) == 2:
+                nodes.kill(victim)
 
-    monkeypatch.setattr(pool._Hand, "give", give_and_kill)
-    monkeypatch.setattr(pool, "SETTLE_SECONDS", START_SECONDS)  # the work begins when all three are there
-    monkeypatch.setattr(sandbox_cluster, "MOST_AT_ONCE", 4)  # and nobody takes all of it at once
+    monkeypatch.setattr(pool._WorkerHandle, "submit", submit_and_kill)
+    monkeypatch.setattr(pool, "SETTLE_SECONDS", START_SECONDS)  # start when all three nodes are ready
+    monkeypatch.setattr(sandbox_cluster, "MOST_AT_ONCE", 4)  # so that no node takes all the work
     there = evaluate(
         programs, "scripted/oracle", limit=240, allow_code_execution=True, engine="ray",
-        ray_address=machines.address, workers=3,
+        ray_address=nodes.address, workers=3,
     )  # fmt: skip
-    assert len(given) == 2
+    assert len(submitted) == 2
     records = list(there.records())
     assert len(records) == 240
     assert comparable(records) == comparable(list(here.records()))
@@ -241,19 +241,24 @@ def test_a_node_is_killed_and_nothing_is_lost_or_doubled(
     assert there.run.metrics == here.run.metrics
     assert there.run.provenance["sandbox"] == contained
     assert len(there.run.provenance["cluster"]["nodes"]) == 3
-    assert re.search(rf"a worker on node \S+/{victim.node_id[:8]} was lost; what it had \({given[1]}\)", caplog.text)
+    assert re.search(rf"a worker on node \S+/{victim.node_id[:8]} was lost; its jobs \({submitted[1]}\)", caplog.text)
 
 
-def do_all(machines: Machines, labour: Any, items: list[Any], workers: int = 2) -> list[Any]:
+def do_all(nodes: LocalNodes, worker: Any, items: list[Any], workers: int = 2) -> list[Any]:
     async def run() -> list[Any]:
         seen: list[tuple[Node, int]] = []
-        async with joined(machines.address, 0):
+        async with join_cluster(nodes.address, 0):
             pool = ActorPool[Any, Any](
-                labour, workers, cpus=1, most=8, paced=False, welcome=lambda node, opened: seen.append((node, opened))
+                worker,
+                workers,
+                cpus=1,
+                max_jobs=8,
+                paced=False,
+                on_open=lambda *opened: seen.append(opened),
             )
             await pool.open()
             try:
-                return await asyncio.gather(*map(pool.do, items), return_exceptions=True)
+                return await asyncio.gather(*map(pool.run, items), return_exceptions=True)
             finally:
                 await pool.close()
 
@@ -261,36 +266,36 @@ def do_all(machines: Machines, labour: Any, items: list[Any], workers: int = 2) 
 
 
 @pytest.mark.slow
-def test_work_that_ends_its_workers_is_given_up_and_its_neighbours_are_done(machines: Machines) -> None:
-    *others, deadly, failing = do_all(machines, Doubling, [*range(20), "end", "fail"])
+def test_job_that_kills_its_workers_fails_alone(nodes: LocalNodes) -> None:
+    *others, deadly, failing = do_all(nodes, Doubling, [*range(20), "end", "fail"])
     assert others == [2 * number for number in range(20)]
-    assert isinstance(deadly, LostError)
-    assert f"{MOST_LOSSES} workers were lost" in str(deadly)
-    assert isinstance(failing, UsageError)  # arrives with its text, although it cannot be sent as it is
+    assert isinstance(deadly, WorkerLostError)
+    assert f"{MAX_LOSSES} workers were lost" in str(deadly)
+    assert isinstance(failing, UsageError)  # keeps its text, although it cannot be pickled
     assert "proctor[extra]" in str(failing)
 
 
 @pytest.mark.slow
-def test_a_node_that_is_not_fit_is_named(machines: Machines) -> None:
-    with pytest.raises(UsageError, match=r"^Node \S+/\w{8}: this cannot be done here\.$"):
-        do_all(machines, Unfit, [1])
+def test_node_that_cannot_open_its_worker_is_named(nodes: LocalNodes) -> None:
+    with pytest.raises(UsageError, match=r"^Node \S+/\w{8}: this node lacks a part\.$"):
+        do_all(nodes, FailsToOpen, [1])
 
 
 @pytest.mark.slow
-def test_a_node_without_the_sandbox_that_is_asked_for_is_named(machines: Machines, programs: str) -> None:
+def test_node_without_the_container_engine_is_named(nodes: LocalNodes, programs: str) -> None:
     missing = next((engine for engine in ("docker", "podman") if shutil.which(engine) is None), None)
     if missing is None:
         pytest.skip("docker and podman are both here")
     with pytest.raises(UsageError, match=rf"^Node \S+/\w{{8}}: {missing} is not on the PATH"):
         evaluate(
             programs, "scripted/oracle", allow_code_execution=True, sandbox=missing, engine="ray",
-            ray_address=machines.address,
+            ray_address=nodes.address,
         )  # fmt: skip
 
 
 @pytest.mark.slow
-def test_copies_of_a_local_model_answer_as_one(
-    machines: Machines, adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_replicas_of_a_local_model_give_the_same_outputs(
+    nodes: LocalNodes, adding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needs.module("torch", "hf")
     needs.module("transformers", "hf")
@@ -300,16 +305,16 @@ def test_copies_of_a_local_model_answer_as_one(
     make_model("Llama").save_pretrained(tmp_path / "tiny")
     make_tokenizer().save_pretrained(tmp_path / "tiny")
     options: dict[str, Any] = {"limit": 8, "max_tokens": 12, "samples": 2, "temperature": 0.8}
-    here = evaluate(adding, "hf/tiny", **options)  # a path of the working directory, here and there
-    there = evaluate(adding, "hf/tiny", **options, engine="ray", ray_address=machines.address, model_cpus=1)
+    here = evaluate(adding, "hf/tiny", **options)  # a relative path on both sides
+    there = evaluate(adding, "hf/tiny", **options, engine="ray", ray_address=nodes.address, model_cpus=1)
     assert comparable(list(there.records())) == comparable(list(here.records()))
     assert there.run.provenance["candidate"] == here.run.provenance["candidate"]
     assert there.run.config["api"] == here.run.config["api"] == "chat"
 
 
 @pytest.mark.slow
-def test_a_cluster_of_our_own_lives_as_long_as_the_run(contained: str, programs: str, proctor: Command) -> None:
-    """Linux ends the processes that Ray starts with the thread that joined."""
+def test_started_cluster_lives_as_long_as_the_run(contained: str, programs: str, proctor: Command) -> None:
+    """Linux ends the processes that Ray starts when the thread that joined ends."""
     needs.module("ray", "ray")
     options = ["--model", "scripted/oracle", "--limit", "20", "--allow-code-execution", "--engine", "ray"]
     done = proctor("run", programs, *options, "--workers", "1")
@@ -319,12 +324,12 @@ def test_a_cluster_of_our_own_lives_as_long_as_the_run(contained: str, programs:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # Ray drops them; they are killed
-def test_a_cluster_that_does_not_start_leaves_nothing(programs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_that_fails_to_start_leaves_nothing_behind(programs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     needs.module("ray", "ray")
     from ray._private import services
 
     def fail(*_: Any) -> None:
-        raise Exception("The current node timed out during startup.")  # as Ray does, when its processes run already
+        raise Exception("The current node timed out during startup.")  # as Ray does while its processes run already
 
     monkeypatch.setattr(services, "get_node", fail)
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
@@ -333,16 +338,16 @@ def test_a_cluster_that_does_not_start_leaves_nothing(programs: str, monkeypatch
             evaluate(programs, "scripted/oracle", engine="ray", allow_code_execution=True, workers=1)
         assert os.listdir(folder) == []
         assert wait_until_gone(folder) == []
-    gc.collect()  # what Ray dropped warns here
+    gc.collect()  # collects dropped processes, which warn here
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_cluster_of_our_own(contained: str, programs: str, serve: Serve) -> None:
+def test_ctrl_c_stops_a_started_cluster(contained: str, programs: str, serve: Serve) -> None:
     needs.module("ray", "ray")
     busy = threading.Event()
 
     async def reply(body: dict[str, Any], number: int) -> str:
-        if number >= 40:  # by then some have been judged
+        if number >= 40:  # some samples have been scored
             busy.set()
             await server.gate.wait()
         return "```python\ndef f(x):\n    return x + 1\n```"
@@ -358,7 +363,7 @@ def test_ctrl_c_ends_a_cluster_of_our_own(contained: str, programs: str, serve: 
         )  # fmt: skip
         try:
             assert busy.wait(START_SECONDS)
-            os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everybody in it is told
+            os.killpg(process.pid, signal.SIGINT)  # like a terminal: the whole process group gets it
             said, _ = process.communicate(timeout=START_SECONDS)
         finally:
             process.kill()
@@ -371,15 +376,15 @@ def test_ctrl_c_ends_a_cluster_of_our_own(contained: str, programs: str, serve: 
 
 
 @pytest.mark.parametrize(
-    ("raylet", "seconds", "is_left", "error"),
+    ("raylet", "seconds", "has_left", "error"),
     [
         ("", START_SECONDS, False, ChildProcessError),
         ("input()", START_SECONDS, True, InterruptedError),
         ("input()", 0.0, False, TimeoutError),
     ],
 )
-def test_a_node_that_will_not_register_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, raylet: str, seconds: float, is_left: bool, error: type[Exception]
+def test_start_fails_if_the_node_does_not_register(
+    monkeypatch: pytest.MonkeyPatch, raylet: str, seconds: float, has_left: bool, error: type[Exception]
 ) -> None:
     def get_node(address: str, node: str) -> None:
         raise RuntimeError(f"no node {node} at {address}")
@@ -388,9 +393,9 @@ def test_a_node_that_will_not_register_is_not_waited_for(
         services = SimpleNamespace(get_node=get_node, start_raylet=lambda: SimpleNamespace(process=process))
         monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(_private=SimpleNamespace(services=services)))
         leaving = threading.Event()
-        if is_left:
+        if has_left:
             leaving.set()
-        with membership.longer_start(time.monotonic() + seconds, leaving):
+        with cluster_module.longer_start(time.monotonic() + seconds, leaving):
             services.start_raylet()
             with pytest.raises(error):
                 services.get_node("address", "node")
@@ -398,46 +403,46 @@ def test_a_node_that_will_not_register_is_not_waited_for(
         process.kill()
 
 
-def test_ending_a_cluster_reads_processes_of_any_name(tmp_path: Path) -> None:
+def test_killing_children_reads_processes_of_any_name(tmp_path: Path) -> None:
     named = "open('/proc/self/comm', 'wb').write(b'\\xff\\xfe'); print('named', flush=True); input()"
     command = [sys.executable, "-c", named, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"named\n"
-        membership._end_children(str(tmp_path))
+        cluster_module._kill_children(str(tmp_path))
         assert not Path(f"/proc/{process.pid}").exists()
 
 
-def test_a_cluster_that_cannot_be_ended_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the run would wait for it without end."""
+def test_cluster_that_cannot_be_stopped_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run must not wait for such a cluster forever."""
 
     def fail(folder: str) -> None:
         raise ValueError(folder)
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.setattr(membership, "_end_children", fail)
-    cluster = membership.Cluster(None, 1)
+    monkeypatch.setattr(cluster_module, "_kill_children", fail)
+    cluster = cluster_module.Cluster(None, 1)
     cluster._folder = "nowhere"
     with pytest.raises(ValueError, match="nowhere"):
-        cluster._live()
+        cluster._run()
     assert isinstance(cluster.joining.exception(), UsageError)
     assert cluster.left.done()
 
 
-def test_without_ray_it_is_said_what_to_install(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_names_the_extra(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match=r"pip install 'proctor\[ray\]'"):
         evaluate(adding, "scripted/oracle", engine="ray")
 
 
 @pytest.mark.parametrize("option", [{"ray_address": "auto"}, {"model_cpus": 2}])
-def test_options_of_a_cluster_need_one(adding: str, option: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="say --engine ray"):
+def test_cluster_options_need_engine_ray(adding: str, option: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="add --engine ray"):
         evaluate(adding, "scripted/oracle", **option)
 
 
 @pytest.mark.slow
-def test_an_address_that_is_none_is_named(adding: str) -> None:
+def test_wrong_ray_address_is_named(adding: str) -> None:
     needs.module("ray", "ray")
     with pytest.raises(UsageError, match=r"^ray_address: no cluster answers at 'nowhere': "):
         evaluate(adding, "scripted/oracle", engine="ray", ray_address="nowhere")

@@ -221,10 +221,10 @@ def test_bigcode_export_has_the_files_of_the_harness(tmp_path: Path, adding: str
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "lm-eval"], "lm-eval is written to a folder, --out DIR"),
-        (["--format", "parquet"], "parquet is written to a file, --out FILE.parquet"),
-        (["--format", "lm-eval", "--out", "d", "--reviewed"], "leave out --reviewed"),
-        (["--out", "r.txt"], "use .jsonl, .json, .csv, .parquet, or say --format"),
+        (["--format", "lm-eval"], "lm-eval needs a folder, --out DIR"),
+        (["--format", "parquet"], "parquet needs a file, --out FILE.parquet"),
+        (["--format", "lm-eval", "--out", "d", "--reviewed"], "remove --reviewed"),
+        (["--out", "r.txt"], "use .jsonl, .json, .csv, .parquet, or give --format"),
         (["--out", "no/folder/r.parquet"], "Cannot write no/folder/r.parquet"),
         (["--format", "bigcode", "--out", "file"], "Cannot write"),
         (["--format", "lm-eval", "--out", "file"], "Cannot write"),

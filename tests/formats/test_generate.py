@@ -251,7 +251,7 @@ def test_killed_writer_leaves_no_complete_file(tmp_path: Path) -> None:
         (["shapes/cuont", "--out", "-"], "shapes/count"),
         (["shapes/*", "--out", "-"], "name one"),
         (["shapes/count"], "--out"),
-        (["shapes/transitivity", "--out", "-", "--images", "d"], "no pictures"),
+        (["shapes/transitivity", "--out", "-", "--images", "d"], "no images"),
         (["shapes/count", "--out", "-", "--images", "/proc/d"], "Cannot write"),
     ],
 )

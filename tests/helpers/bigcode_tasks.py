@@ -60,7 +60,7 @@ def write_task(source: str, folder: str = "tasks", name: str = "exam.py") -> str
 
 
 def code_task(name: str) -> type[Task]:
-    cls = registry.task_class(name)
+    cls = registry.load_task_class(name)
     assert issubclass(cls, Task)
     return cls
 

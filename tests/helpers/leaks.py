@@ -1,4 +1,4 @@
-"""What a test leaves open: processes, threads, and descriptors of files, sockets and pipes."""
+"""Finds processes, threads and descriptors that a test leaves open."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import time
 from multiprocessing import resource_tracker
 from pathlib import Path
 
-# Only waited for in full by a test that fails: processes that were killed may take their time on a busy machine.
+# Only a failing test waits this long: killed processes may end slowly on a busy machine.
 DEADLINE = 30.0
 PROC = Path("/proc")
 
-# Things that a library opens once for the whole process, at first use.
+# Threads that a library starts once per process, at first use.
 SHARED_THREADS = ("tqdm_monitor",)  # watches all progress bars
 SHARED_PROCESSES = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
-# Numbers of processes that belong to a fixture of the session, which may start them anew in the middle of a test.
+# Ids of processes of session fixtures, which may restart them during a test.
 of_the_session: set[str] = set()
 
 
 class Snapshot:
-    """What this process has open, and what other processes there are."""
+    """The open descriptors and threads of this process, and all processes."""
 
     def __init__(self) -> None:
         self.descriptors = _descriptors()
@@ -30,10 +30,10 @@ class Snapshot:
         self.processes = _processes()
 
     def new_since(self, test: str) -> list[str]:
-        """What is there now that was not there then, in words. What is just ending gets the time to end."""
+        """Describes what was opened since the snapshot, after a wait for what is ending."""
         deadline = time.monotonic() + DEADLINE
         if _descriptors().keys() - self.descriptors.keys():
-            gc.collect()  # what nobody refers to warns now that it was not closed: in the test that opened it
+            gc.collect()  # unreferenced objects warn now, in the test that opened them
         while (found := self._find(test)) and time.monotonic() < deadline:
             time.sleep(0.02)
         return found
@@ -45,7 +45,9 @@ class Snapshot:
             if thread not in self.threads and thread.name not in SHARED_THREADS
         ]
         open_now = _descriptors()
-        open_now.pop(str(getattr(resource_tracker._resource_tracker, "_fd", None)), None)  # as the process, below
+        open_now.pop(
+            str(getattr(resource_tracker._resource_tracker, "_fd", None)), None
+        )  # its process is skipped below
         descriptors = [f"{open_now[number]}" for number in open_now if self.descriptors.get(number) != open_now[number]]
         return [
             *(f"thread {thread.name}" for thread in threads),
@@ -59,7 +61,7 @@ def _descriptors() -> dict[str, str]:
     for name in os.listdir("/proc/self/fd"):
         try:
             found[name] = os.readlink(f"/proc/self/fd/{name}")
-        except FileNotFoundError:  # the one that listed them
+        except FileNotFoundError:  # the descriptor that listed them
             continue
     return found
 
@@ -69,7 +71,7 @@ def _processes() -> set[str]:
 
 
 def _describe(process: str, test: str) -> str | None:
-    """A process that this test started: a child of this process, or one that inherited the name of the test."""
+    """Whether this test started the process: a child, or one that inherited the name of the test."""
     try:
         status = (PROC / process / "stat").read_text(errors="replace").rpartition(")")[2].split()
         command = (PROC / process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
@@ -78,6 +80,6 @@ def _describe(process: str, test: str) -> str | None:
         if status[1] == str(os.getpid()):
             return f"child process {process} ({'ended, not waited for' if status[0] == 'Z' else command})"
         inherited = (PROC / process / "environ").read_bytes()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended, or is another user's
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended, or belongs to another user
         return None
     return f"process {process} ({command})" if b"PYTEST_CURRENT_TEST=" + test.encode() + b" " in inherited else None

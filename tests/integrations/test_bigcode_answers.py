@@ -135,7 +135,7 @@ def test_right_answers_pass(proctor: Command, name: str, rows: Any, metric: str,
     ],
 )
 def test_where_rows_keep_their_answers(row: dict[str, Any], text: str | None, whole: bool | None) -> None:
-    cls = registry.task_class(f"{write_task(FILE)}:Mbpp")
+    cls = registry.load_task_class(f"{write_task(FILE)}:Mbpp")
     assert issubclass(cls, Task)
     task = cls.build(cls.Settings(), write_rows([row | {"test": "", "sentence": "", "begun": row.get("prompt")}]))
     answer = find_answer(task, task.rows()[0])

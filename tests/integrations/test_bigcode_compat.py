@@ -353,7 +353,7 @@ def test_the_rest_of_a_replaced_package_is_its_own(installed: Install) -> None:
             def get_reference(self, doc): return ""
         """
     )
-    module = sys.modules[registry.task_class(path).__module__]
+    module = sys.modules[registry.load_task_class(path).__module__]
     assert module.found == (True, True, ["a", "b", {"revision": "c"}])
 
 
@@ -405,19 +405,19 @@ def test_files_of_the_harness_are_found_beside_the_task(monkeypatch: pytest.Monk
     task = cls.build(cls.Settings(), data)
     assert prompt_text(task, ROWS[0]).startswith("worlddef add_0")
     with pytest.raises(UsageError, match="cannot import name 'nowhere_to_be_found'"):
-        registry.task_class(missing)
+        registry.load_task_class(missing)
 
 
 def test_tasks_that_a_file_makes() -> None:
     path = write_task(GUIDED.replace("PACKAGE", "bigcode_eval"))
     assert code_task(f"{path}:adding-two").DATASET_NAME == "two"
     with pytest.raises(UsageError, match="did you mean adding-two"):
-        registry.task_class(f"{path}:adding-too")
+        registry.load_task_class(f"{path}:adding-too")
     with pytest.raises(UsageError, match="Which task"):
-        registry.task_class(path)
+        registry.load_task_class(path)
     broken = write_task("def create_all_tasks():\n    return 1 / 0\n", name="broken.py")
-    with pytest.raises(UsageError, match=r"could not make its tasks: ZeroDivisionError: division by zero \(line 2\)"):
-        registry.task_class(f"{broken}:x")
+    with pytest.raises(UsageError, match=r"could not create its tasks: ZeroDivisionError: division by zero \(line 2\)"):
+        registry.load_task_class(f"{broken}:x")
 
 
 def test_arguments_without_a_default() -> None:

@@ -148,7 +148,7 @@ def test_a_part_of_the_problems_goes_with_a_part_of_the_generations(task: str, t
         (["--load_generations_intermediate_paths", "flat.json"], "flat.json is not a list of lists"),
         (
             ["--load_generations_intermediate_paths", "flat.json", "--load_generations_path", "whole.json"],
-            "with the one nothing is asked, with the other the rest is",
+            "give only one of them",
         ),
         (["--k", "1,many"], "expected whole numbers such as 1,5,10, got '1,many'"),
         (["--k", "0"], "k: expected int >= 1"),
@@ -185,11 +185,11 @@ def test_k_is_chosen_for_any_task_that_passes_or_fails(proctor: Command, tmp_pat
     if name == "Counting":
         expected["pass@4"] = 1.0
     assert found == pytest.approx(expected)
-    assert "note: there is no pass@9: it takes --n-samples 9." in done.stderr
+    assert "note: no pass@9: it needs --n-samples 9." in done.stderr
 
 
 def test_k_is_noted_where_nothing_passes_or_fails(proctor: Command, task: str) -> None:
-    assert "note: there is no pass@1: the task has none." in proctor("run", task, *OPTIONS, "--k", "1").stderr
+    assert "note: no pass@1: the task does not report it." in proctor("run", task, *OPTIONS, "--k", "1").stderr
 
 
 # Memory of GPUs.
@@ -209,5 +209,5 @@ def test_memory_of_each_gpu() -> None:
     assert found["max_memory"]["cpu"].endswith("MiB"), "what does not fit lies there"
     assert placement(max_memory_per_gpu="20GiB", load_in_8bit=True)["device_map"] == "auto"
     assert placement("cpu", max_memory_per_gpu="20GiB") == {}, "without a GPU there is nothing to share"
-    with pytest.raises(UsageError, match=r"max_memory_per_gpu: it spreads one copy"):
+    with pytest.raises(UsageError, match=r"max_memory_per_gpu: spreads one copy"):
         placement(max_memory_per_gpu="auto", devices=2)

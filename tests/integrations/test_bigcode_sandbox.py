@@ -68,7 +68,7 @@ def test_the_harness_executes_unless_it_is_told_otherwise(proctor: Command) -> N
     path = write_task(RUNNING)
     done = proctor("run", f"{path}:Running", "--data", write_rows(), "--model", "scripted/oracle", "-q")
     assert done.returncode == 2
-    assert "say --allow-code-execution" in done.stderr
+    assert "add --allow-code-execution" in done.stderr
 
 
 THREADS = """

@@ -153,9 +153,9 @@ def test_what_a_model_is_shown(serve: Serve, game: str, module: str, expected: t
 
 
 def test_names_versions_and_lists() -> None:
-    cls = registry.task_class("gym/CartPole-v1")
-    assert cls is registry.task_class("gym/CartPole-v1")
-    assert registry.name_of(cls) == "gym/CartPole-v1"
+    cls = registry.load_task_class("gym/CartPole-v1")
+    assert cls is registry.load_task_class("gym/CartPole-v1")
+    assert registry.find_task_name(cls) == "gym/CartPole-v1"
     assert cls.version.startswith(gymnasium.__version__)
     assert "gym/CartPole-v1" in registry.expand("gym/CartPole*")
     with pytest.raises(UnknownNameError, match="did you mean gym/CartPole-v1"):

@@ -23,7 +23,7 @@ from proctor.analysis.check import check_task
 from proctor.cli.main import main
 from proctor.core import registry
 from proctor.core.config import build_config
-from proctor.core.errors import HopelessRunError, MissingExtraError, UsageError
+from proctor.core.errors import MissingExtraError, TooManyErrorsError, UsageError
 from proctor.core.evaluation import resume
 from proctor.core.task import create_task, take_samples
 from proctor.core.types import Message, Output, Sample
@@ -301,7 +301,7 @@ def test_listing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_whole_path_with_the_scripted_candidates() -> None:
-    cls = registry.task_class("reasoning-gym/word_sorting")
+    cls = registry.load_task_class("reasoning-gym/word_sorting")
     report = evaluate(cls, "scripted/oracle", limit=5)
     assert report.run.task == "reasoning-gym/word_sorting"
     assert report.metrics["score"].value == 1
@@ -320,7 +320,7 @@ def test_a_run_goes_on_in_another_process_and_can_be_marked_again(serve: Serve, 
 
     server = serve(reply)
     options: dict[str, Any] = {"base_url": server.url, "limit": 6, "retries": 0, "concurrency": 1, "max_errors": 3}
-    with pytest.raises(HopelessRunError) as stopped:
+    with pytest.raises(TooManyErrorsError) as stopped:
         evaluate("reasoning-gym/countdown", "openai/m", **options)
     run = known(stopped.value.run)
     assert (run.n, run.errors) == (3, 3)

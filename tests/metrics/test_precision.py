@@ -90,7 +90,7 @@ def test_what_is_ever_excluded_stays_so(kind: str) -> None:
 
 
 def test_an_ordinary_interval_would_not_hold() -> None:
-    """Whoever looks at Wilson's interval after every sample finds the mean outside of it far too often."""
+    """With a look after every sample, Wilson's interval excludes the mean far too often."""
     rights = right(0.5)(np.random.default_rng(3))[:200].cumsum(axis=1)
     missed = 0
     for sums in rights:
@@ -312,10 +312,10 @@ def test_invalid_precisions_are_refused(adding: str) -> None:
     for wrong in (0, 0.5, -1, "narrow"):
         with pytest.raises(UsageError, match="until_ci"):
             build_config({"task": "t", "model": "m", "until_ci": wrong})
-    with pytest.raises(UsageError, match="without judging no score gets known"):
+    with pytest.raises(UsageError, match="until_ci: needs scores"):
         build_config({"task": "t", "model": "m", "until_ci": 0.1, "generation_only": True})
     run = proctor.evaluate(adding, "scripted/oracle", until_ci=0.1).run
-    with pytest.raises(UsageError, match=r"until_ci was 0.1, now 0.05"):
+    with pytest.raises(UsageError, match=r"until_ci 0.1 → 0.05"):
         resume(run.id, {"until_ci": 0.05})
 
 

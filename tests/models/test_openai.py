@@ -15,7 +15,7 @@ from aiohttp import web
 
 import proctor
 from conftest import FailingRun, Serve, right_sum
-from proctor.core.errors import RefusedByModelError, UsageError
+from proctor.core.errors import RequestRefusedError, UsageError
 from proctor.models.adaptive_limit import ServerLimit
 from proctor.store import open_store
 
@@ -237,7 +237,7 @@ def test_content_may_be_text_or_parts(adding: str, serve: Serve, message: dict[s
 
 def test_redirect_is_refused(adding: str, serve: Serve) -> None:
     server = serve(lambda body, number: web.Response(status=302, headers={"Location": "http://elsewhere/v1"}))
-    with pytest.raises(RefusedByModelError, match="redirected to http://elsewhere/v1"):
+    with pytest.raises(RequestRefusedError, match="redirected to http://elsewhere/v1"):
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1)
 
 
@@ -269,7 +269,7 @@ def test_permanent_refusal_stops_run_at_start(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(lambda body, number: error(status, f"bad key {KEY}"))
-    with pytest.raises(RefusedByModelError, match=said) as caught:
+    with pytest.raises(RequestRefusedError, match=said) as caught:
         proctor.evaluate(adding, "openai/m", base_url=server.url, limit=1000, concurrency=2)
     assert len(server.requests) <= 4
     assert KEY not in str(caught.value)
@@ -301,7 +301,7 @@ def test_unreachable_server_is_explained(adding: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-        with pytest.raises(RefusedByModelError, match="Cannot reach the model server"):
+        with pytest.raises(RequestRefusedError, match="Cannot reach the model server"):
             proctor.evaluate(adding, "openai/m", base_url=url)
     assert open_store().runs() == []
 

@@ -15,7 +15,7 @@ import pytest
 from helpers import needs
 from helpers.paths import CHECKOUT
 from proctor import Record, evaluate
-from proctor.core.errors import HopelessRunError, UsageError
+from proctor.core.errors import TooManyErrorsError, UsageError
 from proctor.models.providers.vllm import ENVIRONMENT
 from proctor.store import open_store
 
@@ -198,7 +198,7 @@ def test_reasoning_started_by_template_is_stripped(
 
 def test_aborted_vllm_answer_is_an_error(stand_in: StandIn, adding: str) -> None:
     stand_in.finish = "abort"
-    with pytest.raises(HopelessRunError, match="aborted its answer"):
+    with pytest.raises(TooManyErrorsError, match="aborted its answer"):
         evaluate(adding, "vllm/name", limit=1, retries=0)
 
 

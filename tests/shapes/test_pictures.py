@@ -302,7 +302,7 @@ def test_every_worked_example_has_its_own_picture(modality: str) -> None:
 def test_a_task_with_a_description_of_its_own_has_no_picture(proctor: Command, name: str, modality: str) -> None:
     done = proctor("run", "shapes/existence", f"shapes/{name}", "--model", "scripted/oracle", "--modality", modality)
     assert done.returncode == 2
-    assert done.stderr == f"proctor: shapes/{name} has no pictures to show: it can be set with --modality text only.\n"
+    assert done.stderr == f"proctor: shapes/{name} has no images: use --modality text.\n"
     assert not Path("store").exists(), "not even the first one was begun"
 
 
@@ -317,9 +317,9 @@ def test_a_wildcard_means_the_tasks_with_pictures_where_pictures_are_wanted(proc
 
 
 def test_any_other_task_has_no_picture(adding: str) -> None:
-    with pytest.raises(UsageError, match="has no pictures to show"):
+    with pytest.raises(UsageError, match="has no images"):
         package.evaluate(adding, "scripted/oracle", modality="image")
-    with pytest.raises(UsageError, match="has no pictures to show"):
+    with pytest.raises(UsageError, match="has no images"):
         package.sweep("shapes/transitivity", "scripted/oracle", "shapes", [5, 6], modality="both")
 
 
@@ -574,7 +574,7 @@ def test_a_run_goes_on_only_in_its_own_modality(proctor: Command) -> None:
     assert proctor("resume", "latest", "--quiet").returncode == 0
     refused = proctor("resume", "latest", "--modality", "text")
     assert refused.returncode == 2
-    assert "modality was 'image', now 'text'" in refused.stderr
+    assert "modality 'image' → 'text'" in refused.stderr
 
 
 def test_a_run_from_before_there_were_pictures_goes_on() -> None:
@@ -595,7 +595,7 @@ def test_a_run_from_before_there_were_pictures_goes_on() -> None:
 
 def test_show_says_that_there_is_a_picture_and_writes_it(proctor: Command, tmp_path: Path) -> None:
     shown = proctor("show", "shapes/count", "--modality", "image", "--few-shot", "1", "--shots", "other")
-    assert shown.stdout.count("[picture, image/png, ") == 2
+    assert shown.stdout.count("[image, image/png, ") == 2
     assert "--images DIR writes it" in shown.stdout
     assert "base64" not in shown.stdout
     flags = ["--modality", "both", "--few-shot", "1", "--shots", "other", "--index", "4", "--images", "pictures"]
@@ -611,7 +611,7 @@ def test_show_says_that_there_is_a_picture_and_writes_it(proctor: Command, tmp_p
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--images", "x"], "There is no picture to write: --images goes with --modality image or both."),
+        (["--images", "x"], "There is no image to write: --images needs --modality image or both."),
         (["--modality", "image", "--images", "/proc/x"], "Cannot write to /proc/x"),
         (["--modality", "picture"], "invalid choice: 'picture'"),
     ],

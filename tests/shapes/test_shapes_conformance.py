@@ -25,7 +25,7 @@ def test_check(name: str, count: int) -> None:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_described_and_versioned(name: str) -> None:
-    cls = registry.task_class(name)
+    cls = registry.load_task_class(name)
     assert cls.summary
     assert cls.version
     assert cls.__module__.startswith("proctor.")
@@ -41,7 +41,7 @@ def test_the_whole_path_with_the_scripted_candidates(name: str) -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_few_shot_never_shows_the_question_that_is_evaluated(name: str, count: int) -> None:
     for settings, few_shot in (({}, 3), ({}, 10), (extreme(name.removeprefix("shapes/"), "minimum"), 3)):
-        task = create_task(registry.task_class(name), name, settings)
+        task = create_task(registry.load_task_class(name), name, settings)
         config = build_config({"task": name, "model": "scripted/oracle", "limit": count, "few_shot": few_shot})
         for sample in task.samples(config):
             assert not isinstance(sample.input, str)

@@ -315,7 +315,7 @@ def test_the_source_of_worked_examples_is_part_of_a_run(proctor: Command) -> Non
     assert proctor("run", "shapes/count", *flags, "--shots", "other").returncode == 0
     refused = proctor("resume", "latest", "--shots", "same")
     assert refused.returncode == 2
-    assert "shots was 'other', now 'same'" in refused.stderr
+    assert "shots 'other' → 'same'" in refused.stderr
     shown = proctor("show", "shapes/count", "--few-shot", "2", "--shots", "other").stdout
     assert len(re.findall("A canvas shows", shown)) == 3
     assert proctor("show", "shapes/count", "--few-shot", "2").stdout.count("A canvas shows") < 3

@@ -42,7 +42,7 @@ def old(tmp_path: Path, adding: str) -> Path:
     db = sqlite3.connect(folder / "runs.db")
     db.executescript(VERSION_1)
     config = {"task": adding, "model": "scripted/oracle", "settings": {}, "limit": 1500, "api": "chat"}
-    source = provenance.source_of(registry.task_class(adding))
+    source = provenance.hash_source(registry.load_task_class(adding))
     run = {
         "id": RUN_ID, "task": adding, "version": "1", "candidate": "scripted/oracle", "config": config,
         "provenance": {"task_source": source}, "created": 1.0, "status": "interrupted", "total": 1500,

@@ -21,7 +21,7 @@ TASKS = [name for name in registry.task_names() if name.startswith("shapes/")]
 @pytest.mark.parametrize("name", TASKS)
 def test_drawing_matches_the_sample(name: str) -> None:
     report = proctor.evaluate(name, "scripted/oracle", limit=3, limit_start=4, seed=5, few_shot=1, shots="other")
-    task = create_task(registry.task_class(name), name, report.run.config["settings"])
+    task = create_task(registry.load_task_class(name), name, report.run.config["settings"])
     drawings = Drawings()
     for record in report.records():
         drawn = drawings.draw(report.run, record.sample)

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 from proctor.agents.human import is_human, open_human
 from proctor.agents.runtime.hosting.recipe import Recipe, parse_recipe
 from proctor.core.candidate import Candidate
-from proctor.core.config import REMOTE
+from proctor.core.config import URL_PREFIXES
 from proctor.core.errors import UsageError
-from proctor.core.provenance import source_of
+from proctor.core.provenance import hash_source
 
 NAMED = ("random",)
 
@@ -23,17 +23,17 @@ class AgentCandidate(Candidate):
     @property
     def url(self) -> str:
         """Of an agent on another machine; empty for one of this."""
-        return self.name if self.name.startswith(REMOTE) else ""
+        return self.name if self.name.startswith(URL_PREFIXES) else ""
 
     def identity(self) -> dict[str, str]:
-        found = None if self.recipe is None else source_of(self.recipe.found())
+        found = None if self.recipe is None else hash_source(self.recipe.found())
         return {"agent": self.name} | ({} if found is None else {"sha256": found["sha256"]})
 
 
 def open_agent(text: str) -> Candidate:
     if is_human(text):
         return open_human(text)
-    if text.startswith(REMOTE):
+    if text.startswith(URL_PREFIXES):
         return AgentCandidate(_address(text), None)
     return AgentCandidate(text, None if text in NAMED else parse_recipe(text, "agent"))
 

@@ -16,7 +16,7 @@ from proctor.core import registry
 from proctor.core.config import RunConfig, build_config
 from proctor.core.errors import UsageError
 from proctor.core.runner import sample_digest
-from proctor.core.task import Task, create_task, opened, take_samples
+from proctor.core.task import Task, create_task, open_task, take_samples
 from proctor.core.types import Finding, Output, Probe, Sample
 
 DEFAULT_SAMPLES = 100  # of a task that generates its samples
@@ -63,7 +63,7 @@ def check_task(
 
 def probe_task(name: str, settings: dict[str, Any], n: int, seed: int = 0, data: str | None = None) -> list[Probe]:
     """The accuracy of guessers that see only a part of each sample."""
-    task = create_task(registry.task_class(name), name, settings, data=data)
+    task = create_task(registry.load_task_class(name), name, settings, data=data)
     config = build_config({"task": name, "model": "scripted/oracle", "settings": settings, "seed": seed, "limit": n})
     return list(task.probes(config))
 
@@ -73,7 +73,7 @@ class _TaskCheck:
 
     def __init__(self, name: str, settings: dict[str, Any], n: int | None, seed: int, data: str | None) -> None:
         self.name, self.settings, self.seed, self.data = name, settings, seed, data
-        self.task: Task = create_task(registry.task_class(name), name, settings, data=data)
+        self.task: Task = create_task(registry.load_task_class(name), name, settings, data=data)
         self.n = DEFAULT_SAMPLES if n is None and not self.task.fixed else n
         self.samples: list[Sample] = []
         self.details: dict[str, str] = {}
@@ -112,7 +112,7 @@ class _TaskCheck:
 
     def faults_of_processes(self) -> Iterator[str]:
         # Another hash seed exposes any order that comes from a set or from hash().
-        name = registry.name_elsewhere(self.name, type(self.task))
+        name = registry.portable_name(self.name, type(self.task))
         command = [sys.executable, "-m", "proctor.analysis.check", name, str(self.n or _ALL_SAMPLES), str(self.seed)]
         settings = msgspec.json.encode(self.settings).decode()
         process = subprocess.run(
@@ -195,7 +195,7 @@ class _TaskCheck:
         """The part of each right answer that the task would judge."""
 
         async def extract() -> list[str]:
-            async with opened(self.task, self.config(api=api, generation_only=True)):
+            async with open_task(self.task, self.config(api=api, generation_only=True)):
                 return [
                     self.task.generation(sample, Output(self.task.gold(sample)))
                     for sample in self._samples_with_target()
@@ -207,7 +207,7 @@ class _TaskCheck:
         """The score of each text, judged concurrently as in a run."""
 
         async def judge() -> list[float | None]:
-            async with opened(self.task, self.config(**options)):
+            async with open_task(self.task, self.config(**options)):
                 pairs = zip(samples, texts, strict=True)
                 scores = await asyncio.gather(*(self.task.judge(sample, (Output(text),)) for sample, text in pairs))
             return [score.value for score in scores]

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from proctor.analysis.pairing import SAMPLE_OPTIONS, Pairs, RunSamples, SampleScore, describe_differences, pair_samples
 from proctor.analysis.report import Report, truncation_notice
-from proctor.core.config import changed_keys
+from proctor.core.config import changed_options
 from proctor.core.errors import UsageError
 from proctor.core.types import Metric, Run
 from proctor.metrics.paired import (
@@ -256,7 +256,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
     names = [run.candidate for run in runs]
     if len(set(names)) < len(names):
         keys = sorted(
-            {key for run in runs[1:] for key in changed_keys(runs[0].config, run.config)} - {"model", "agent"}
+            {key for run in runs[1:] for key in changed_options(runs[0].config, run.config)} - {"model", "agent"}
         )
         differing = [", ".join(f"{key} {run.config.get(key)}" for key in keys) for run in runs]
         names = [f"{name} ({options})" if options else name for name, options in zip(names, differing, strict=True)]

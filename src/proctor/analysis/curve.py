@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from proctor.analysis.report import Report, html_table
 from proctor.core.errors import UsageError
-from proctor.core.options import differing, result_options, written
+from proctor.core.options import differing_options, format_options, result_options
 from proctor.core.types import Metric, Run, Status
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def swept_setting(runs: Sequence[Run]) -> str:
     groups: dict[tuple[str, str, str], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.task, run.version, run.candidate), []).append(run)
-    names = list(dict.fromkeys(name for group in groups.values() for name in differing(group)))
+    names = list(dict.fromkeys(name for group in groups.values() for name in differing_options(group)))
     if set(names) <= _SAMPLE_COUNT_OPTIONS:
         raise UsageError("These runs differ in no setting: a curve needs runs of one task and candidate that do.")
     if len(names) > 1:
@@ -164,13 +164,15 @@ def _labels(runs: Sequence[Run], setting: str) -> list[str]:
     several = len({(run.task, run.version) for run in runs}) > 1
     versions = Counter(task for task, _ in {(run.task, run.version) for run in runs})
     uses = Counter((run.task, run.version, run.candidate) for run in runs)
-    distinct = [name for name in differing(runs) if name != setting]
+    distinct = [name for name in differing_options(runs) if name != setting]
     names = []
     for run in runs:
         task = f"{run.task} (version {run.version})" if versions[run.task] > 1 else run.task
         name = f"{task} · {run.candidate}" if several else run.candidate
         if uses[run.task, run.version, run.candidate] > 1:
-            name += f" ({written({key: value for key, value in result_options(run).items() if key in distinct})})"
+            name += (
+                f" ({format_options({key: value for key, value in result_options(run).items() if key in distinct})})"
+            )
         names.append(name)
     return names
 

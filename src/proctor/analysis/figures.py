@@ -26,7 +26,7 @@ from proctor.analysis.plots import (
 from proctor.analysis.plots.scores import plot_run_scores
 from proctor.analysis.report import Report
 from proctor.core.errors import UnknownNameError, UsageError
-from proctor.core.options import differing, result_options, written
+from proctor.core.options import differing_options, format_options, result_options
 from proctor.core.types import Metric, Record, Run
 from proctor.metrics.passing import count_passes, estimates
 from proctor.metrics.statistics import score_mean
@@ -193,10 +193,10 @@ def _labels(runs: Sequence[Run]) -> list[str]:
     for i, name in enumerate(names):
         alike.setdefault(name, []).append(i)
     for indices in alike.values():
-        distinct = differing([runs[i] for i in indices])
+        distinct = differing_options([runs[i] for i in indices])
         for i in indices if len(indices) > 1 else ():
             options = {key: value for key, value in result_options(runs[i]).items() if key in distinct}
-            names[i] += f" ({written(options) or runs[i].id})"
+            names[i] += f" ({format_options(options) or runs[i].id})"
     if len(set(names)) == len(names):
         return names
     return [f"{name} · {run.id}" for name, run in zip(names, runs, strict=True)]

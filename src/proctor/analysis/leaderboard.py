@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from proctor.core.loading import is_file
+from proctor.core.loading import is_task_file
 from proctor.core.options import non_default_options, result_options
 from proctor.core.types import Metric, Run
 from proctor.metrics.statistics import CONFIDENCE
@@ -74,7 +74,7 @@ def _ranking_key(run: Run) -> str:
     }
     digest = run.provenance.get("samples_sha256", "")
     # An edited file may score differently under the same version.
-    source = run.provenance.get("task_source") if is_file(run.task) else None
+    source = run.provenance.get("task_source") if is_task_file(run.task) else None
     return msgspec.json.encode(
         [run.task, run.version, run.ranking_metric, digest, source, shared], order="sorted"
     ).decode()

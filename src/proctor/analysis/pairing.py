@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from proctor.core.config import FIELDS
 from proctor.core.errors import NotComparableError
-from proctor.core.loading import is_file
+from proctor.core.loading import is_task_file
 from proctor.core.types import Run
 from proctor.store.store import Store
 from proctor.store.types import RecordColumns
@@ -127,7 +127,7 @@ def _check_same_task(first: Run, second: Run) -> None:
             f"{both}: samples or scores of {first.task} changed between version {first.version} and version "
             f"{second.version}. Run the older one again."
         )
-    if is_file(first.task) and first.provenance.get("task_source") != second.provenance.get("task_source"):
+    if is_task_file(first.task) and first.provenance.get("task_source") != second.provenance.get("task_source"):
         raise NotComparableError(f"{both}: the file of {first.task} changed between them. Run the older one again.")
     ours, theirs = first.config.get("settings", {}), second.config.get("settings", {})
     changed = [key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)]

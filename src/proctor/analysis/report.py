@@ -10,7 +10,7 @@ import msgspec
 
 from proctor.analysis.reviews import Reviews, count_reviews
 from proctor.core.extras import import_extra
-from proctor.core.options import non_default_settings, written
+from proctor.core.options import format_options, non_default_settings
 from proctor.core.types import Metric, Record, Run
 from proctor.metrics.precision import NO_INTERVAL
 from proctor.store import open_store, store_location, store_url
@@ -104,7 +104,7 @@ class Report:
         if self.reviews is not None:
             lines.append(f"  REVIEWED       {self.reviews}")
         if settings := non_default_settings(run):
-            lines.append(f"  settings       {written(settings)}")
+            lines.append(f"  settings       {format_options(settings)}")
         lines += [f"  {name:<14} {_format_metric(metric)}" for name, metric in run.metrics.items()]
         for key, groups in run.groups.items():
             if len(groups) > MAX_GROUPS and key not in run.config.get("group_by", ()):

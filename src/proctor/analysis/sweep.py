@@ -12,7 +12,7 @@ from proctor.analysis.curve import Curve
 from proctor.core import registry
 from proctor.core.config import RunConfig, build_config
 from proctor.core.errors import SettingError, UsageError
-from proctor.core.evaluation import budget_of, evaluate
+from proctor.core.evaluation import create_budget, evaluate
 from proctor.core.runner import Observer
 from proctor.core.task import Task, create_task
 
@@ -32,13 +32,13 @@ def sweep(
     **options: Any,
 ) -> Curve:
     """Runs a task at each value and returns the curve, as `proctor run TASK … --sweep SETTING=VALUES` does."""
-    name, task_class = registry.resolve(task)
+    name, task_class = registry.resolve_task(task)
     plan = read_sweep({setting: list(values)})
     runs, _ = plan_runs(plan, {name: task_class}, {name: {"model": model, **options}})
-    budget = budget_of(runs[0])
+    budget = create_budget(runs[0])
     reports = []
     for config in runs:
-        if not budget.ended:
+        if not budget.exhausted:
             reports.append(
                 evaluate(**msgspec.structs.asdict(config) | {"task": task}, observer=observer, budget=budget)
             )

@@ -1,8 +1,8 @@
-"""Prove a task right without a model.
+"""Verify a task without a model.
 
-Right answers must get full marks, with either --api, and blank ones none; the same seed must give the
-same samples in any process, slice and order; an independent solver, where the task has one, must agree;
-and pictures, read back from their pixels, must show the same.
+Gold answers must get the full score, with either --api, and blank answers none. The same seed must
+give the same samples in any process, slice and order. An independent solver, if the task has one,
+must agree, and images must show what the text says.
 
 With --probes: guessers that see only a part of each sample must not beat chance by more than a point."""
 
@@ -20,7 +20,7 @@ from proctor.cli.output import print_json
 from proctor.core import registry
 from proctor.core.types import Finding, Probe
 
-PROBED = 100_000  # samples looked at, unless it is said
+PROBE_SAMPLES = 100_000  # the default of -n with --probes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n",
         type=int,
-        help=f"samples to look at (default: {DEFAULT_SAMPLES}, or a whole data set; {PROBED:,} with --probes)",
+        help=f"samples to look at (default: {DEFAULT_SAMPLES}, or a whole data set; {PROBE_SAMPLES:,} with --probes)",
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--probes", action="store_true", help="look for shortcuts, by guessers that see too little")
+    parser.add_argument("--probes", action="store_true", help="search for shortcuts with guessers that see too little")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     add_task_flags(parser)
 
@@ -43,38 +43,39 @@ def call(args: argparse.Namespace) -> int:
     results: dict[str, Sequence[Finding | Probe]] = {}
     for name in names:
         if args.probes:
-            results[name] = probe_task(name, settings, PROBED if args.n is None else args.n, args.seed, data)
+            results[name] = probe_task(name, settings, PROBE_SAMPLES if args.n is None else args.n, args.seed, data)
         else:
             results[name] = check_task(name, settings, args.n, args.seed, data)
         if not args.json:
-            lines = [f"  {'ok  ' if found.holds else 'FAIL'}  {_say(found)}" for found in results[name]]
+            lines = [f"  {'ok  ' if result.holds else 'FAIL'}  {_describe(result)}" for result in results[name]]
             print(f"{name}:", *lines, *_best_guesser(results[name]), sep="\n", flush=True)
     if args.json:
-        print_json({name: [_verdict(found) for found in result] for name, result in results.items()})
-    return 0 if all(found.holds for result in results.values() for found in result) else 1
+        print_json({name: list(map(_to_json, found)) for name, found in results.items()})
+    return 0 if all(result.holds for found in results.values() for result in found) else 1
 
 
-def _verdict(found: Finding | Probe) -> dict[str, Any]:
-    return {"holds": found.holds, **msgspec.to_builtins(found)}
+def _to_json(result: Finding | Probe) -> dict[str, Any]:
+    return {"holds": result.holds, **msgspec.to_builtins(result)}
 
 
-def _say(found: Finding | Probe) -> str:
-    if isinstance(found, Finding):
-        claim = f"{found.claim}: {found.seen}" if found.seen else found.claim
-        return claim if found.holds else f"{claim}\n        {found.fault}"
-    if found.accuracy is None:
-        return f"{found.name:<17} – ({found.note})"
-    value, low, high = found.accuracy.value, found.accuracy.low, found.accuracy.high
-    said = f"{found.name:<17} {value:.4f}   95 % interval {low:.4f} – {high:.4f}   chance {found.chance:.4f}"
-    if found.stated is None:
-        return f"{said}   {found.note}"
-    known = "partial solving" if found.stated == 1 else f"partial solving, stated as {found.stated:.3f}"
-    return f"{said}   {found.note} ({known})"
+def _describe(result: Finding | Probe) -> str:
+    if isinstance(result, Finding):
+        claim = f"{result.claim}: {result.seen}" if result.seen else result.claim
+        return claim if result.holds else f"{claim}\n        {result.fault}"
+    if result.accuracy is None:
+        return f"{result.name:<17} – ({result.note})"
+    value, low, high = result.accuracy.value, result.accuracy.low, result.accuracy.high
+    text = f"{result.name:<17} {value:.4f}   95 % interval {low:.4f} – {high:.4f}   chance {result.chance:.4f}"
+    if result.stated is None:
+        return f"{text}   {result.note}"
+    known = "partial solving" if result.stated == 1 else f"partial solving, stated as {result.stated:.3f}"
+    return f"{text}   {result.note} ({known})"
 
 
 def _best_guesser(results: Sequence[Finding | Probe]) -> list[str]:
-    """Of all probes, the one that is most often right."""
-    scores = [(found.accuracy.value, found) for found in results if isinstance(found, Probe) and found.accuracy]
+    """The probe with the highest accuracy."""
+    probes = (result for result in results if isinstance(result, Probe))
+    scores = [(probe.accuracy.value, probe) for probe in probes if probe.accuracy]
     if not scores:
         return []
     value, best = max(scores, key=lambda score: score[0] or 0)

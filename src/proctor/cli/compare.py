@@ -1,6 +1,6 @@
-"""Compare runs of one exam, sample by sample: which is better, by how much, and how sure that is.
+"""Compare runs of one task sample by sample, with intervals and paired significance.
 
-The first run is the baseline. Runs that cannot be compared are refused with a reason (exit code 2)."""
+The first run is the baseline. Runs that cannot be compared give an error (exit code 2)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,17 @@ from proctor.cli.output import print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "runs", nargs="+", metavar="RUN", help="ids of the runs, or the starts of them; `latest` is the newest"
-    )
-    parser.add_argument("--flips", action="store_true", help="also every sample that one run scored higher")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run ids or their prefixes; `latest` is the newest run")
+    parser.add_argument("--flips", action="store_true", help="also list the samples with different scores")
     parser.add_argument(
         "--detect",
         type=float,
         metavar="D",
-        help="also how many samples it takes to see a difference of D (0.02 is two points); one run is enough then",
+        help="also print the number of samples that detect a difference of D (0.02 is two points); works with one run",
     )
     parser.add_argument("--shared", action="store_true", help="compare only the samples that the runs share")
-    parser.add_argument(
-        "--by-id", action="store_true", help="pair samples by their ids, though they were asked differently"
-    )
-    parser.add_argument(
-        "--group-by", action="append", default=[], metavar="KEY", help="also the difference by a metadata key"
-    )
+    parser.add_argument("--by-id", action="store_true", help="pair samples by id, even if their prompts differ")
+    parser.add_argument("--group-by", action="append", default=[], metavar="KEY", help="also compare by a metadata key")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     add_store_flag(parser)
 

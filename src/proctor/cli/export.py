@@ -1,8 +1,8 @@
-"""Write the records of a run: one JSON object a line, one JSON array, CSV, or a Parquet table.
+"""Write the records of a run as JSON lines, a JSON array, CSV or a Parquet table.
 
-For tools of other harnesses, into a folder: lm-eval writes results_TIME.json and samples_TASK_TIME.jsonl as
-lm-evaluation-harness does; bigcode writes generations, references and evaluation_results.json as the BigCode harness
-does."""
+For tools of other harnesses, into a folder: lm-eval writes results_TIME.json and
+samples_TASK_TIME.jsonl like lm-evaluation-harness; bigcode writes generations, references and
+evaluation_results.json like the BigCode harness."""
 
 from __future__ import annotations
 
@@ -25,26 +25,28 @@ PARQUET = "parquet"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="id of the run, the start of it, or `latest`")
+    parser.add_argument("run", metavar="RUN", help="run id, its prefix, or `latest`")
     parser.add_argument(
-        "--format", choices=(*FORMATS, PARQUET, *FOLDERS), help="default: by the file's ending, else jsonl"
+        "--format", choices=(*FORMATS, PARQUET, *FOLDERS), help="default: by the extension of the file, else jsonl"
     )
-    parser.add_argument("--out", metavar="FILE|DIR", help="where to (default: standard output)")
-    parser.add_argument("--reviewed", action="store_true", help="with the scores that people gave instead")
+    parser.add_argument("--out", metavar="FILE|DIR", help="output (default: standard output)")
+    parser.add_argument("--reviewed", action="store_true", help="use the scores of reviews")
     add_store_flag(parser)
 
 
 def call(args: argparse.Namespace) -> int:
-    ending = Path(args.out).suffix.lstrip(".") if args.out else ""
-    by_ending = (*FORMATS, PARQUET)
-    if ending and not args.format and ending not in by_ending:
-        raise UsageError(f"No format for files that end in .{ending}: use .{', .'.join(by_ending)}, or say --format.")
-    chosen = args.format or ending or "jsonl"
+    extension = Path(args.out).suffix.lstrip(".") if args.out else ""
+    extensions = (*FORMATS, PARQUET)
+    if extension and not args.format and extension not in extensions:
+        raise UsageError(
+            f"No format for files that end in .{extension}: use .{', .'.join(extensions)}, or give --format."
+        )
+    chosen = args.format or extension or "jsonl"
     if args.out is None and chosen not in FORMATS:
-        what = "a folder, --out DIR" if chosen in FOLDERS else "a file, --out FILE.parquet"
-        raise UsageError(f"{chosen} is written to {what}; standard output takes {', '.join(FORMATS)}.")
+        target = "a folder, --out DIR" if chosen in FOLDERS else "a file, --out FILE.parquet"
+        raise UsageError(f"{chosen} needs {target}; standard output takes {', '.join(FORMATS)}.")
     if args.reviewed and chosen in FOLDERS:
-        raise UsageError(f"{chosen} goes with the metrics of the run, and they are as they were: leave out --reviewed.")
+        raise UsageError(f"{chosen} contains the original metrics of the run: remove --reviewed.")
     store = open_store(getattr(args, "store", None), mode="read")
     try:
         run = store.run(args.run)

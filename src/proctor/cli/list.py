@@ -1,6 +1,6 @@
-"""List tasks, models or runs; all three without an argument.
+"""List tasks, models or runs; without an argument all three.
 
-A family that comes with an extra is one line; `proctor list tasks 'reasoning-gym/*'` shows its tasks."""
+A family of an extra is one line; `proctor list tasks 'reasoning-gym/*'` lists its tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proctor.core.types import Run
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", choices=("tasks", "models", "runs"), help="what to list")
-    parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="only the tasks of this name or wildcard")
+    parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="only tasks that match this name or wildcard")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     add_store_flag(parser)
 
@@ -24,11 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     store = getattr(args, "store", None)
     if args.pattern and args.what != "tasks":
-        raise UsageError(f"proctor list {args.what} takes no pattern; proctor list tasks does.")
+        raise UsageError(f"proctor list {args.what} takes no pattern; only proctor list tasks does.")
     listings: dict[str, Callable[[], list[dict[str, str]]]] = {
-        "tasks": lambda: _tasks(args.pattern),
-        "models": _models,
-        "runs": lambda: _runs(store, required=args.what == "runs"),
+        "tasks": lambda: _list_tasks(args.pattern),
+        "models": _list_models,
+        "runs": lambda: _list_runs(store, required=args.what == "runs"),
     }
     chosen = {name: listing() for name, listing in listings.items() if args.what in (None, name)}
     if args.json:
@@ -42,49 +42,47 @@ def call(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tasks(pattern: str | None) -> list[dict[str, str]]:
+def _list_tasks(pattern: str | None) -> list[dict[str, str]]:
     from proctor.core import registry
 
     rows = []
     for name in registry.expand(pattern) if pattern else registry.task_names():
         try:
-            about = registry.task_class(name).summary
-        except UsageError as error:  # one broken package must not hide the rest
+            about = registry.load_task_class(name).summary
+        except UsageError as error:  # a broken package must not hide the others
             about = str(error)
         rows.append({"name": name, "about": about})
-    guests = [] if pattern else registry.OPTIONAL_FAMILIES
-    return rows + [{"name": f"{family}/*", "about": f"the exams of {family} (extra: {family})"} for family in guests]
+    families = [] if pattern else registry.OPTIONAL_FAMILIES
+    return rows + [{"name": f"{family}/*", "about": f"tasks of {family} (extra: {family})"} for family in families]
 
 
-def _models() -> list[dict[str, str]]:
+def _list_models() -> list[dict[str, str]]:
     from proctor.models import NAMES
 
     return [{"name": name, "about": about} for name, about in NAMES.items()]
 
 
-def _runs(store: str | None, required: bool) -> list[dict[str, str]]:
-    from proctor.core.options import non_default_options, written
+def _list_runs(url: str | None, required: bool) -> list[dict[str, str]]:
     from proctor.store import open_store
 
     try:
-        opened = open_store(store, mode="read")
+        store = open_store(url, mode="read")
     except StoreError:
         if required:
             raise
         return []
     try:
         return [
-            {
-                "name": run.id,
-                "about": _about(run, opened.status(run), opened.progress(run), written(non_default_options(run))),
-            }
-            for run in opened.runs()
+            {"name": run.id, "about": _describe_run(run, store.status(run), store.progress(run))}
+            for run in store.runs()
         ]
     finally:
-        opened.close()
+        store.close()
 
 
-def _about(run: Run, status: str, progress: tuple[int, int], particulars: str) -> str:
+def _describe_run(run: Run, status: str, progress: tuple[int, int]) -> str:
+    from proctor.core.options import format_options, non_default_options
+
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created))
     metrics = ", ".join(
         f"{name} {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]"
@@ -93,5 +91,6 @@ def _about(run: Run, status: str, progress: tuple[int, int], particulars: str) -
     )
     n, failed = progress
     errors = f", {failed} errors" if failed else ""
-    what = f"{run.task} ({particulars})" if particulars else run.task
-    return f"{when}  {status:<11}  {what} · {run.candidate}  {n} scored{errors}  {metrics}"
+    options = format_options(non_default_options(run))
+    task = f"{run.task} ({options})" if options else run.task
+    return f"{when}  {status:<11}  {task} · {run.candidate}  {n} scored{errors}  {metrics}"

@@ -1,4 +1,4 @@
-"""`proctor VERB …`: finds the verb, calls it, and turns errors into one sentence and an exit code."""
+"""`proctor VERB …`: calls the verb and turns errors into one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from importlib import import_module
 from typing import NoReturn
 
 from proctor import __version__
-from proctor.cli.output import say
+from proctor.cli.output import print_message
 from proctor.core.errors import ProctorError, UnknownNameError, UsageError, did_you_mean
 
-# Summaries stand here so that the help needs no verb's module.
+# The summaries are here so that --help imports no verb.
 VERBS = {
-    "run": "run exams and report the scores",
-    "resume": "go on with a run that was stopped or killed",
+    "run": "run tasks and report the scores",
+    "resume": "continue a run that was stopped or killed",
     "list": "list tasks, models or runs",
     "show": "show an example of a task, or the report of a run",
     "generate": "write the samples of a task to a file",
-    "check": "prove a task right without a model",
-    "compare": "say which of several runs is better, and how sure that is",
+    "check": "verify a task without a model",
+    "compare": "compare runs, with intervals and paired significance",
     "view": "show the results in a browser",
     "export": "write the records of a run to a file",
     "plot": "plot runs as an SVG or PNG file",
-    "leaderboard": "rank the candidates of a store, exam by exam",
+    "leaderboard": "rank the candidates of a store, task by task",
     "review": "star, comment or re-score a sample",
-    "replay": "play a logged episode again, and say whether the world did the same",
-    "sandbox": "run programs that nobody has read, and say how they fared",
+    "replay": "replay a logged episode and compare the results",
+    "sandbox": "run untrusted programs in the sandbox",
     "serve": "serve one side of an agent evaluation",
     "play": "play a game yourself",
     "new": "write a working task or agent to start from, with its test",
-    "doctor": "say what this machine can do, and how to get the rest",
+    "doctor": "check what this machine can run, and how to install the rest",
 }
 
 EPILOG = """\
 first steps:
-  proctor list                                          what there is
-  proctor show shapes/existence                         what a candidate will see
-  proctor run shapes/existence --model smollm2          a real exam with the embedded model
+  proctor list                                          tasks, models, runs
+  proctor show shapes/existence                         a sample as the candidate sees it
+  proctor run shapes/existence --model smollm2          a real run of the embedded model
   proctor run 'shapes/*' --model openai/NAME --base-url http://localhost:8000/v1
 
 `proctor VERB --help` explains a verb. Exit codes: 0 done, 1 the run failed, 2 bad usage,
@@ -48,7 +48,7 @@ first steps:
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises instead of printing the usage: an error is one sentence."""
+    """Raises a UsageError of one sentence instead of printing the usage."""
 
     def __init__(self, prog: str, description: str) -> None:
         super().__init__(
@@ -74,35 +74,38 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    _mend_streams()
+    _repair_streams()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
         return code
     except ProctorError as error:
-        say(str(error))
+        print_message(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        say("stopped. `proctor list runs` shows the run; `proctor resume latest` goes on.")
+        print_message("stopped. `proctor list runs` shows the run; `proctor resume latest` continues it.")
         sys.stdout.flush()
-        # All is stored. An embedded model may be in the middle of an answer that nobody waits for any more.
+        # Everything is stored; do not wait for the answer of an embedded model.
         os._exit(1)
-    except BrokenPipeError:  # the reader has seen enough, as in `proctor export … | head`
-        _forget_stdout()
+    except BrokenPipeError:  # such as `proctor export … | head`
+        _discard_stdout()
         return 0
     except OSError as error:
-        _forget_stdout()
-        say(f"{error}.")
+        _discard_stdout()
+        print_message(f"{error}.")
         return 1
     except Exception as error:
         if os.environ.get("PROCTOR_TRACEBACK"):
             raise
-        say(f"a fault of the program or of a task: {type(error).__name__}: {error}. PROCTOR_TRACEBACK=1 shows where.")
+        print_message(
+            f"unexpected error in Proctor or in a task: {type(error).__name__}: {error}. "
+            "PROCTOR_TRACEBACK=1 shows the traceback."
+        )
         return 1
 
 
-def _mend_streams() -> None:
-    """A terminal that knows only ASCII shows question marks; a closed stream swallows what it is given."""
+def _repair_streams() -> None:
+    """Replaces closed streams; an ASCII terminal shows question marks."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -111,8 +114,8 @@ def _mend_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _forget_stdout() -> None:
-    # What is left in the buffer can go nowhere; without this the interpreter complains of it at its end.
+def _discard_stdout() -> None:
+    # Otherwise the interpreter fails at exit when it flushes the buffer.
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
@@ -141,7 +144,8 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _help() -> str:
     verbs = "\n".join(f"  {verb:<11} {summary}" for verb, summary in VERBS.items())
-    return f"usage: proctor VERB …\n\nOne exam room for models and agents.\n\nverbs:\n{verbs}\n\n{EPILOG}"
+    about = "Proctor is an evaluation harness for models and agents."
+    return f"usage: proctor VERB …\n\n{about}\n\nverbs:\n{verbs}\n\n{EPILOG}"
 
 
 def _dashed(argument: str) -> str:

@@ -11,7 +11,7 @@ from proctor.core.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=tuple(TEMPLATES), help="what to make")
+    parser.add_argument("kind", choices=tuple(TEMPLATES), help="what to write")
     parser.add_argument("name", metavar="NAME", help="its name, such as capitals")
     parser.add_argument("--out", metavar="DIR", default=".", help="folder to write to (default: here)")
 
@@ -25,7 +25,7 @@ def call(args: argparse.Namespace) -> int:
     files = {folder / f"{module}.py": "task", folder / f"test_{module}.py": "test"}
     for path in files:
         if path.exists():
-            raise UsageError(f"{path} exists already: nothing was written.")
+            raise UsageError(f"{path} exists already: no file was written.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, part in files.items():
@@ -41,8 +41,8 @@ def call(args: argparse.Namespace) -> int:
     return 0
 
 
-def _next_steps(kind: str, made: str) -> list[str]:
+def _next_steps(kind: str, path: str) -> list[str]:
     if kind == "agent":
-        return [f"run agents/hexagon --agent {made} --episodes 3 --set timeout=20"]
-    leave = " --allow-code-execution" if kind == "code" else ""
-    return [f"show {made}", f"check {made}", f"run {made} --model scripted/oracle{leave}"]
+        return [f"run agents/hexagon --agent {path} --episodes 3 --set timeout=20"]
+    flag = " --allow-code-execution" if kind == "code" else ""
+    return [f"show {path}", f"check {path}", f"run {path} --model scripted/oracle{flag}"]

@@ -1,4 +1,4 @@
-"""Flags made from RunConfig, so that each option is defined once."""
+"""Command line flags, generated from the fields of RunConfig."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Collection
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
-from msgspec import NODEFAULT, Meta
+from msgspec import NODEFAULT
 
-from proctor.core.config import FIELDS, load_toml
+from proctor.core.config import FIELDS, find_meta, load_toml
 from proctor.core.errors import UsageError
 
 ALIASES = {
@@ -20,10 +20,10 @@ ALIASES = {
     "tags": ("--tag",),
     "max_length": ("--max-length-generation",),
 }
-CONTAINMENT = ("sandbox", "workers", "unsafe")
-ISOLATION = ("isolate_agent", "agent_network", "agent_gpu", "agent_files", "agent_env")
+SANDBOX_OPTIONS = ("sandbox", "workers", "unsafe")
+ISOLATION_OPTIONS = ("isolate_agent", "agent_network", "agent_gpu", "agent_files", "agent_env")
 GROUPS = {
-    "exam": (
+    "task": (
         "model",
         "agent",
         "settings",
@@ -62,17 +62,17 @@ GROUPS = {
         "display",
         "film",
         "owamcap",
-        *ISOLATION,
+        *ISOLATION_OPTIONS,
         "agent_frames",
     ),
     "running": ("concurrency", "timeout", "retries", "max_errors", "generation_only"),
-    "programs": ("allow_code_execution", "program_timeout", *CONTAINMENT),
+    "programs": ("allow_code_execution", "program_timeout", *SANDBOX_OPTIONS),
     "results": ("store", "tags", "out"),
 }
 
 
 def add_config_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", metavar="FILE", help="TOML file with any of these options; flags win over it")
+    parser.add_argument("--config", metavar="FILE", help="TOML file with any of these options; flags override it")
     for title, names in GROUPS.items():
         group = parser.add_argument_group(title)
         for name in names:
@@ -84,7 +84,7 @@ def add_store_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def add_task_flags(parser: argparse.ArgumentParser) -> None:
-    """What makes a task what it is, besides its name."""
+    """The options that configure a task."""
     _add_flag(parser, "settings")
     _add_flag(parser, "data")
 
@@ -99,18 +99,18 @@ def add_shots_flag(parser: argparse.ArgumentParser) -> None:
 
 def add_program_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("programs")
-    for name in CONTAINMENT:
+    for name in SANDBOX_OPTIONS:
         _add_flag(group, name)
 
 
 def add_isolation_flags(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("of an agent that is not trusted")
-    for name in ISOLATION:
+    group = parser.add_argument_group("untrusted agent")
+    for name in ISOLATION_OPTIONS:
         _add_flag(group, name)
 
 
 def add_output_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the report as JSON, and nothing else, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only the report on stdout, as JSON")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
 
 
@@ -120,25 +120,25 @@ def add_sweep_flag(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=argparse.SUPPRESS,
         metavar="KEY=V1,V2,…",
-        help="a run at each of these values of a setting, and the curve of the metric over them",
+        help="run at each of these values of a setting, and plot the metric over them",
     )
 
 
 def add_window_flags(parser: argparse.ArgumentParser) -> None:
-    """Settings of agents/window that everybody gives."""
+    """Flags for the main settings of agents/window."""
     group = parser.add_argument_group("a program with a window, for agents/window")
-    group.add_argument("--command", metavar="COMMAND", help="starts the program: the same as --set command=…")
-    group.add_argument("--window", metavar="TITLE", help="a part of its window's title: the same as --set window=…")
+    group.add_argument("--command", metavar="COMMAND", help="command that starts the program; same as --set command=…")
+    group.add_argument("--window", metavar="TITLE", help="part of the window title; same as --set window=…")
 
 
 def given_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The options that were given, by flag or in the TOML file; nothing is filled in."""
+    """The options from flags and TOML file, without defaults."""
     options = load_toml(args.config) if args.config else {}
     flags = {name: value for name, value in vars(args).items() if name in FIELDS}
     if "sweep" in args:
         flags["sweep"] = parse_sweep(args.sweep)
         for key in flags["sweep"]:
-            options.get("settings", {}).pop(key, None)  # fixed in the file, swept by the flag
+            options.get("settings", {}).pop(key, None)  # the flag overrides the file
     if "settings" in flags:
         flags["settings"] = options.get("settings", {}) | parse_settings(flags["settings"])
     window = {key: value for key in ("command", "window") if (value := getattr(args, key, None)) is not None}
@@ -158,10 +158,10 @@ def parse_settings(pairs: Collection[str]) -> dict[str, Any]:
 
 
 def parse_sweep(pairs: Collection[str]) -> dict[str, list[Any]]:
-    """The one setting that is swept, in the form of the file's table."""
+    """The swept setting, in the form of the TOML table."""
     pair, *others = pairs
     if others:
-        raise UsageError(f"--sweep takes one setting, got {len(pairs)}: run them one after the other.")
+        raise UsageError(f"--sweep takes one setting, got {len(pairs)}: use one command for each.")
     key, _, values = pair.partition("=")
     parts = [part.strip() for part in values.split(",")]
     if not key or not all(parts):
@@ -170,7 +170,7 @@ def parse_sweep(pairs: Collection[str]) -> dict[str, list[Any]]:
 
 
 def _read_value(text: str) -> Any:
-    """A number, true/false, or a JSON list where it reads as one; else the text itself."""
+    """Parses JSON, such as a number, true or a list; returns other text unchanged."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -179,10 +179,10 @@ def _read_value(text: str) -> Any:
 
 def _add_flag(parser: Any, name: str) -> None:
     field = FIELDS[name]
-    kind, description = _kind(field.type), _description(field.type)
-    if not any(field.default is nothing for nothing in (None, NODEFAULT, False)):
+    kind, description = _kind(field.type), find_meta(name).description or ""
+    if field.default != "" and not any(field.default is value for value in (None, NODEFAULT, False)):
         description += f" (default: {field.default})"
-    # Without a default, so that a flag that was not given leaves the file's value alone.
+    # No default: a flag that is not given must not override the file.
     common: dict[str, Any] = {
         "dest": name,
         "default": argparse.SUPPRESS,
@@ -213,14 +213,9 @@ def _integers(text: str) -> list[int]:
 
 
 def _kind(annotation: Any) -> Any:
-    """The type inside Annotated and `| None`."""
+    """Unwraps Annotated and `| None`."""
     if get_origin(annotation) is Annotated:
         return _kind(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
         return _kind(next(a for a in get_args(annotation) if a is not type(None)))
     return annotation
-
-
-def _description(annotation: Any) -> str:
-    metas = [m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, Meta)]
-    return next(m.description for m in metas if m.description)

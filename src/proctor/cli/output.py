@@ -1,4 +1,4 @@
-"""What every verb prints alike: a sentence on stderr, JSON on stdout."""
+"""Messages on stderr and JSON on stdout, for all verbs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sys
 from typing import Any
 
 
-def say(text: str) -> None:
-    """One line on stderr, whatever an error message brought along."""
+def print_message(text: str) -> None:
+    """Prints the text as one line on stderr."""
     print(f"proctor: {' '.join(text.split())}", file=sys.stderr)
 
 
 def print_json(value: Any) -> None:
-    import msgspec  # not before it is needed: the help comes without
+    import msgspec  # lazy: --help does without it
 
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

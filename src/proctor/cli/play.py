@@ -1,6 +1,6 @@
 """Play a game yourself.
 
-hexagon: space starts, the left and right arrows run round the middle, escape ends the game. Find the gap."""
+hexagon: space starts, the left and right arrows move around the centre, escape quits. Find the gap."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Plot runs as an SVG or PNG file.
 
-Kinds: scores with their intervals, a curve over a setting in which the runs differ, pass@k over k (passes), how often
-each score was given (histogram), how long answers took (latency), how late everybody was in real time (lags). Without
---kind the one that suits the runs is chosen, and said."""
+Kinds: scores with intervals, a curve over a setting that differs between the runs, pass@k over k
+(passes), the distribution of scores (histogram), the time of answers (latency), and delays in real
+time (lags). Without --kind Proctor chooses one and prints its name."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ FORMATS = (".svg", ".png")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="id of a run, the start of it, or `latest`")
-    parser.add_argument("--out", metavar="FILE", required=True, help="where to, in .svg or .png")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run id, its prefix, or `latest`")
+    parser.add_argument("--out", metavar="FILE", required=True, help="an .svg or .png file")
     parser.add_argument("--kind", default="", metavar="KIND", help=f"one of {', '.join(KINDS)}")
-    parser.add_argument("--metric", default="", metavar="NAME", help="of scores and curves (default: the first)")
-    parser.add_argument("--by", default="", metavar="SETTING", help="setting that a curve goes over")
+    parser.add_argument("--metric", default="", metavar="NAME", help="metric of scores and curves (default: the first)")
+    parser.add_argument("--by", default="", metavar="SETTING", help="setting on the x axis of a curve")
     parser.add_argument("--width", type=int, default=720, metavar="N", help="default: 720")
-    parser.add_argument("--height", type=int, metavar="N", help="default: as high as the plot needs")
-    parser.add_argument("--theme", choices=THEMES, default="auto", help="auto: as the reader's system; a PNG is light")
+    parser.add_argument("--height", type=int, metavar="N", help="default: as the plot needs")
+    parser.add_argument(
+        "--theme", choices=THEMES, default="auto", help="auto follows the system of the viewer; a PNG is light"
+    )
     parser.add_argument("--scale", type=float, default=2.0, metavar="X", help="pixels of a PNG per unit (default: 2)")
     add_store_flag(parser)
 
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     target = user_path(args.out)
     if target.suffix not in FORMATS:
-        raise UsageError(f"No format for {args.out}: use a name that ends in {' or '.join(FORMATS)}.")
+        raise UsageError(f"No format for {args.out}: use the extension {' or '.join(FORMATS)}.")
     if not 0.1 <= args.scale <= 16:
         raise UsageError(f"--scale: expected a number from 0.1 to 16, got {args.scale:g}.")
     store = open_store(getattr(args, "store", None), mode="read")
@@ -57,7 +59,7 @@ def call(args: argparse.Namespace) -> int:
 
 
 def _write(target: Path, content: bytes) -> None:
-    # Under another name until it is complete: nobody takes half a file for the whole.
+    # A temporary name until the file is complete.
     part = target.with_name(f"{target.name}.part")
     try:
         part.write_bytes(content)

@@ -23,7 +23,7 @@ def open_display(quiet: bool) -> Observer:
 
 
 class Tracker:
-    """The running figures that every display shows."""
+    """The figures that every display shows."""
 
     def __init__(self) -> None:
         self.begin(None, 0)
@@ -53,7 +53,7 @@ class Tracker:
 
     @property
     def rate(self) -> float:
-        """Samples per second of this sitting."""
+        """Samples per second of this session."""
         return (self.done - self.before) / max(1e-9, time.monotonic() - self.clock)
 
     def figures(self) -> str:
@@ -62,14 +62,14 @@ class Tracker:
         return f"{self.rate:.1f}/s  {score}  {self.errors} errors{truncated}{self._costs()}"
 
     def _costs(self) -> str:
-        """What was paid, and what it will come to if it goes on like this."""
+        """The cost so far, and the projected total."""
         if self.run is None or self.cost is None:
             return ""
-        paid = (self.run.usage.cost or 0.0) + self.cost
+        cost = (self.run.usage.cost or 0.0) + self.cost
         if self.run.total is None:
-            return f"  cost {paid:.4f}"
-        ahead = (self.run.total - self.done) * self.cost / max(1, self.done - self.before)
-        return f"  cost {paid:.4f} of about {paid + ahead:.4f}"
+            return f"  cost {cost:.4f}"
+        remaining = (self.run.total - self.done) * self.cost / max(1, self.done - self.before)
+        return f"  cost {cost:.4f} of about {cost + remaining:.4f}"
 
     def eta(self) -> str:
         if self.run is None or self.run.total is None or self.done == self.before:
@@ -78,7 +78,7 @@ class Tracker:
 
 
 class ProgressDisplay(Observer):
-    def planned(self, estimate: str) -> None:
+    def estimated(self, estimate: str) -> None:
         print(estimate, file=sys.stderr, flush=True)
 
 

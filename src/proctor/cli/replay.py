@@ -1,9 +1,9 @@
-"""Play logged episodes again, and say whether the environment did the same.
+"""Replay logged episodes, and compare the results with the log.
 
-An episode in a window is played again if its clock was `paused`: the same program, the same inputs at the same program
-time; hexagon by its own ticks, whatever the clock was.
+An episode in a window can be replayed if its clock was `paused`: the same program gets the same inputs
+at the same program time. hexagon replays by its own ticks, with any clock.
 
-The log of an episode is the events.jsonl in the folder of the run's files. Exits with 1 when something differs."""
+The log of an episode is events.jsonl in the artifacts of the run. Exits with 1 if a result differs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("events", nargs="+", metavar="EVENTS.jsonl", help="the log of an episode")
+    parser.add_argument("events", nargs="+", metavar="EVENTS.jsonl", help="log of an episode")
     parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
@@ -32,47 +32,47 @@ def call(args: argparse.Namespace) -> int:
     code = 0
     for events in args.events:
         path = user_path(events)
-        if _is_of_a_window(path):
+        if _is_window_log(path):
             from proctor.agents.windows.replay import replay_window
 
-            in_window = replay_window(path)
-            _tell_window(in_window, args.json)
-            code |= not in_window.same
+            window_replay = replay_window(path)
+            _print_window_replay(window_replay, args.json)
+            code |= not window_replay.same
             continue
-        found = replay(path)
-        _tell(found, args.json)
-        code |= not found.same
+        result = replay(path)
+        _print_replay(result, args.json)
+        code |= not result.same
     return code
 
 
-def _is_of_a_window(path: Path) -> bool:
-    """Whether the log begins with an event, and not with the header of an environment that is stepped."""
+def _is_window_log(path: Path) -> bool:
+    """Whether the log starts with an event, not with the header of a stepped environment."""
     try:
         with path.open("rb") as file:
             return file.readline(64).startswith(b'{"ns":')
     except OSError:
-        return False  # to be told by whoever reads it
+        return False  # the replay reports the error
 
 
-def _tell_window(found: WindowReplay, as_json: bool) -> None:
+def _print_window_replay(result: WindowReplay, as_json: bool) -> None:
     if as_json:
-        print_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(result))
         return
-    verdict = f"ANOTHER RESULT: {found.difference}" if found.difference else "the same result"
+    verdict = f"A DIFFERENT RESULT: {result.difference}" if result.difference else "the same result"
     how = "exactly, by the game's own ticks"
-    if not found.exact:
+    if not result.exact:
         how = (
-            f"inputs at most {found.latest_ms:.1f} ms late in the program's time, "
-            f"{found.same_frames} of {found.frames} frames the same"
+            f"inputs at most {result.latest_ms:.1f} ms late in the program's time, "
+            f"{result.same_frames} of {result.frames} frames the same"
         )
-    print(f"{found.task}, seed {found.seed}, {found.inputs} inputs: {verdict} ({how})")
+    print(f"{result.task}, seed {result.seed}, {result.inputs} inputs: {verdict} ({how})")
 
 
-def _tell(found: ReplayResult, as_json: bool) -> None:
-    header, trace = found.recording.header, found.recording.trace
+def _print_replay(result: ReplayResult, as_json: bool) -> None:
+    header, trace = result.recording.header, result.recording.trace
     if as_json:
-        about = {"task": header.task, "seed": header.seed, "steps": found.recording.length}
-        print_json(about | {"trace": trace, "replayed": found.ending.trace, "difference": found.difference})
+        about = {"task": header.task, "seed": header.seed, "steps": result.recording.length}
+        print_json(about | {"trace": trace, "replayed": result.ending.trace, "difference": result.difference})
         return
-    verdict = f"the same trace {trace}" if found.same else f"ANOTHER TRACE: {found.difference}"
-    print(f"{header.task}, seed {header.seed}, {found.recording.length} steps: {verdict}")
+    verdict = f"the same trace {trace}" if result.same else f"A DIFFERENT TRACE: {result.difference}"
+    print(f"{header.task}, seed {header.seed}, {result.recording.length} steps: {verdict}")

@@ -1,7 +1,7 @@
-"""Go on with a run that was stopped, killed, or had failed samples.
+"""Continue a run that was stopped or killed, or that has failed samples.
 
-Samples that were scored are kept; unfinished and failed ones are asked again. Options that could
-change a result must be what they were."""
+Scored samples are kept; unfinished and failed ones run again. Options that could change a result
+must not change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proctor.integrations.bigcode import flags as bigcode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="id of the run, the start of it, or `latest`")
+    parser.add_argument("run", metavar="RUN", help="run id, its prefix, or `latest`")
     add_config_flags(parser)
     bigcode.add_file_arguments(parser)
     add_output_flags(parser)
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     options = given_options(args)
-    for key in ("tasks", "sweep"):  # a file for several runs; which one this is, is known
+    for key in ("tasks", "sweep"):  # a file for several runs; the stored run has its own task
         options.pop(key, None)
     with redirect_stdout(sys.stderr) if args.json else nullcontext(), open_display(args.quiet) as display:
         report = resume(args.run, options, display)

@@ -1,8 +1,8 @@
-"""Run exams and report the scores.
+"""Run tasks and report the scores.
 
 TASK is a name from `proctor list tasks`, a wildcard such as 'shapes/*', or path/to/file.py:Class.
-Every run is stored as it goes: a stopped or killed one goes on with `proctor resume`. With --sweep each
-task is run at each of the values, and a curve is drawn at the end."""
+Records are stored as they finish: `proctor resume` continues a stopped or killed run. With --sweep
+each task runs at each of the values, and a curve is drawn at the end."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from proctor.cli.options import (
     add_window_flags,
     given_options,
 )
-from proctor.cli.output import print_json, say
+from proctor.cli.output import print_json, print_message
 from proctor.cli.progress import open_display
 from proctor.core import registry
 from proctor.core.budget import Budget
 from proctor.core.config import RunConfig, build_config
 from proctor.core.errors import MissingDataError, ProctorError, SettingError, UsageError
-from proctor.core.evaluation import budget_of, evaluate
+from proctor.core.evaluation import create_budget, evaluate
 from proctor.core.task import create_task
 from proctor.integrations.bigcode import flags as bigcode
 from proctor.store import store_url
 
-OUT_OF_BUDGET = 3  # the exit code of runs that a budget has stopped
+BUDGET_EXIT_CODE = 3  # of runs that their budget stopped
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="what to run")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="tasks to run")
     add_sweep_flag(parser)
     add_config_flags(parser)
     bigcode.add_arguments(parser)
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def call(args: argparse.Namespace) -> int:
-    # With --json, stdout is for the JSON alone, whatever a task's code prints.
+    # With --json, stdout holds only the JSON, even if the code of a task prints.
     with redirect_stdout(sys.stderr) if args.json else nullcontext():
         configurations, swept = _configurations(args)
         names = bigcode.name_files(args, configurations, swept)
@@ -63,22 +63,24 @@ def call(args: argparse.Namespace) -> int:
 
 
 def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
-    """One for each task and value of the setting that is swept, if any; all are checked before the first one starts."""
+    """One per task and swept value, and the name of the swept setting. All are checked before
+    the first run starts.
+    """
     options = given_options(args)
     in_file = options.pop("tasks", []) or [options.get("task", "")]
     options.pop("task", None)
     bigcode.add_options(args, options)
     patterns = [*args.tasks, *bigcode.named_tasks(args)] or [pattern for pattern in in_file if pattern]
     if not patterns:
-        raise UsageError("No task given. `proctor list tasks` shows what there is.")
+        raise UsageError("No task given. `proctor list tasks` lists them.")
     if not options.get("model") and not options.get("agent"):
         raise UsageError(
-            "No model given: --model smollm2, for example. `proctor list models` shows the kinds. An exam for agents "
+            "No model given, such as --model smollm2; `proctor list models` lists them. A task for agents "
             "takes --agent module:Class."
         )
     names = [name for pattern in patterns for name in registry.expand(pattern)]
     if len(names) > 1 and (options.get("generations") or options.get("partial_generations")):
-        raise UsageError("A file of generations belongs to one task: name one.")
+        raise UsageError("A generations file belongs to one task: name one.")
     named = {name for name in patterns if not registry.is_wildcard(name)}
     options_of = bigcode.options_of(args, options, names)
     if "sweep" in options:
@@ -87,14 +89,14 @@ def _configurations(args: argparse.Namespace) -> tuple[list[RunConfig], str]:
 
 
 def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig | None:
-    """None for a task without pictures that only a wildcard means, where pictures are wanted."""
+    """None if only a wildcard matched the task and it has no images for --modality."""
     config = build_config(options | {"task": name})
     try:
-        create_task(registry.task_class(name), name, config.settings, config.modality, config.data)
+        create_task(registry.load_task_class(name), name, config.settings, config.modality, config.data)
     except SettingError as error:
         if named or error.setting != "modality":
             raise
-        print(f"note: left out: {error}", file=sys.stderr)
+        print(f"note: skipped: {error}", file=sys.stderr)
         return None
     return config
 
@@ -102,23 +104,23 @@ def _configuration(name: str, options: dict[str, Any], named: bool) -> RunConfig
 def _sweep(names: list[str], options_of: dict[str, dict[str, Any]], named: set[str]) -> tuple[list[RunConfig], str]:
     (table, *_) = [options.pop("sweep") for options in options_of.values()]
     sweep = read_sweep(table)
-    tasks = {name: registry.task_class(name) for name in names}
-    # Who names a task means all its points; a wildcard means the tasks and values that go together.
-    configurations, left_out = plan_runs(sweep, tasks, options_of, lenient=tasks.keys() - named)
-    for why in left_out:
-        print(f"note: left out: {why}", file=sys.stderr)
+    tasks = {name: registry.load_task_class(name) for name in names}
+    # A wildcard skips values that a task does not accept; for a named task they are errors.
+    configurations, skipped = plan_runs(sweep, tasks, options_of, lenient=tasks.keys() - named)
+    for why in skipped:
+        print(f"note: skipped: {why}", file=sys.stderr)
     return configurations, sweep.setting
 
 
 def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespace) -> tuple[list[Report], int]:
     reports: list[Report] = []
     code = 0
-    budget = budget_of(configurations[0]) if configurations else Budget()
+    budget = create_budget(configurations[0]) if configurations else Budget()
     for number, config in enumerate(configurations, 1):
-        if budget.ended:
-            left = ", ".join(dict.fromkeys(config.task for config in configurations[number - 1 :]))
-            say(f"not begun ({budget.reason}): {left}.")
-            return reports, max(code, OUT_OF_BUDGET)
+        if budget.exhausted:
+            remaining = ", ".join(dict.fromkeys(c.task for c in configurations[number - 1 :]))
+            print_message(f"not started ({budget.reason}): {remaining}.")
+            return reports, max(code, BUDGET_EXIT_CODE)
         if swept and not args.quiet:
             where = f"{config.task} at {swept}={config.settings[swept]}"
             print(f"{number} of {len(configurations)}: {where}", file=sys.stderr)
@@ -126,22 +128,22 @@ def _run_all(configurations: list[RunConfig], swept: str, args: argparse.Namespa
             with open_display(args.quiet) as display:
                 reports.append(evaluate(**msgspec.structs.asdict(config), observer=display, budget=budget))
         except ProctorError as error:
-            say(str(error))
+            print_message(str(error))
             code = max(code, error.exit_code)
             if error.run is not None:
                 reports.append(Report(error.run, store_url(config.store)))
             if isinstance(error, UsageError) and not isinstance(error, MissingDataError):
-                break  # the next exam would meet the same
+                break  # the next run would fail, too
             continue
         code = max(code, exit_code(reports[-1]))
         if not args.quiet:
-            _comment(reports[-1], config)
+            _print_notes(reports[-1], config)
         print_report(reports[-1], args)
     return reports, code
 
 
 def print_report(report: Report, args: argparse.Namespace) -> None:
-    """As text; where JSON is to come, only what must not be overlooked."""
+    """Prints the report; with --json only a note about truncated outputs."""
     if not args.json:
         print(report)
     elif not args.quiet and (notice := truncation_notice(report.run)):
@@ -149,26 +151,26 @@ def print_report(report: Report, args: argparse.Namespace) -> None:
 
 
 def exit_code(report: Report) -> int:
-    return OUT_OF_BUDGET if report.run.status == "interrupted" else 0
+    return BUDGET_EXIT_CODE if report.run.status == "interrupted" else 0
 
 
-def _comment(report: Report, config: RunConfig) -> None:
-    """What the user may have overlooked."""
-    asked = config.generations is None and config.model.partition("/")[0] not in ("", "scripted")
-    if config.temperature == 0 and asked:
-        for what, number in (("epochs", config.epochs), ("samples", config.samples)):
+def _print_notes(report: Report, config: RunConfig) -> None:
+    """Notes about options that had no effect."""
+    is_real_model = config.generations is None and config.model.partition("/")[0] not in ("", "scripted")
+    if config.temperature == 0 and is_real_model:
+        for name, number in (("epochs", config.epochs), ("samples", config.samples)):
             if number > 1:
-                print(f"note: at temperature 0 the {what} mostly repeat each other.", file=sys.stderr)
+                print(f"note: at temperature 0 the {name} mostly repeat each other.", file=sys.stderr)
     for k in config.k:
         if report.metrics and f"pass@{k}" not in report.metrics:
             enough = config.samples * config.epochs >= k
-            why = "the task has none" if enough else f"it takes --n-samples {k}"
-            print(f"note: there is no pass@{k}: {why}.", file=sys.stderr)
+            why = "the task does not report it" if enough else f"it needs --n-samples {k}"
+            print(f"note: no pass@{k}: {why}.", file=sys.stderr)
     for key in config.group_by:
         if key not in report.run.groups:
             record = next(report.records(), None)
             known = ", ".join(record.sample.metadata) if record is not None else ""
-            print(f"note: no sample has metadata {key!r} to group by; there is: {known or 'none'}.", file=sys.stderr)
+            print(f"note: no sample has metadata {key!r} to group by; metadata: {known or 'none'}.", file=sys.stderr)
 
 
 def print_reports(reports: list[Report], curves: list[Curve] | None = None) -> None:

@@ -1,9 +1,9 @@
-"""Run programs that nobody has read, and say how they fared.
+"""Run untrusted programs in the sandbox and print the verdicts.
 
-With --tests, which are Python, a Python program is loaded and the tests call it. Without them a file is a whole
-program, in any of the languages: it passes when it ends with exit status 0.
+With --tests, a file of Python tests calls the functions of a Python program. Without them a file is a
+whole program, in any supported language: it passes if its exit status is 0.
 
-Exits with 0 when every program passed, and with 1 when one did not."""
+Exits with 0 if every program passes, else with 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.options import CONTAINMENT, add_program_flags
+from proctor.cli.options import SANDBOX_OPTIONS, add_program_flags
 from proctor.cli.output import print_json
 from proctor.core import machine
 from proctor.core.config import RunConfig, build_config
@@ -25,39 +25,39 @@ from proctor.sandbox.languages import LANGUAGES, Language, find_language
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.verdict import Mode, Verdict
 
-WORTH = {
-    Mode.SPLIT: "split: they ran in a process apart from the program",
-    Mode.IN_PROCESS: "in-process: they ran beside the program, which could have faked a pass",
+TESTING_MODES = {
+    Mode.SPLIT: "split: the tests ran in a separate process",
+    Mode.IN_PROCESS: "in-process: the tests ran in the process of the program, which could fake a pass",
     Mode.NONE: "none: the exit status decided",
 }
 
-LARGEST = 10**9
+MAX_LIMIT = 10**9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    usual = Limits()
+    defaults = Limits()
     parser.add_argument("files", nargs="+", metavar="FILE", help="the programs")
-    parser.add_argument("--tests", metavar="FILE", help="Python tests, which name what they call")
+    parser.add_argument("--tests", metavar="FILE", help="Python tests that call the program")
     parser.add_argument(
         "--entry-point",
         default="",
         metavar="NAME",
-        help="what the tests call; needed only where a built-in function has the same name",
+        help="function that the tests call; needed only if a built-in has the same name",
     )
-    parser.add_argument("--language", metavar="NAME", help="of the programs (default: by each file's ending)")
-    parser.add_argument("--stdin", metavar="FILE", help="what the programs read from standard input")
+    parser.add_argument("--language", metavar="NAME", help="language of the programs (default: by file extension)")
+    parser.add_argument("--stdin", metavar="FILE", help="standard input of the programs")
     limits = parser.add_argument_group("limits, for each program")
     for flag, unit, kind, default, about in (
-        ("--seconds", "X", float, usual.seconds, "seconds of its own time, without the waiting for a processor"),
-        ("--memory", "MIB", int, usual.memory_mib, "MiB of memory"),
-        ("--output", "KIB", int, usual.output_kib, "KiB of output"),
-        ("--processes", "N", int, usual.processes, "processes and threads at once"),
+        ("--seconds", "X", float, defaults.seconds, "seconds of running time, without waiting for a CPU"),
+        ("--memory", "MIB", int, defaults.memory_mib, "MiB of memory"),
+        ("--output", "KIB", int, defaults.output_kib, "KiB of output"),
+        ("--processes", "N", int, defaults.processes, "processes and threads at once"),
     ):
         limits.add_argument(
             flag, type=_positive(kind), default=default, metavar=unit, help=f"{about} (default: {default:g})"
         )
     add_program_flags(parser)
-    parser.add_argument("--image", default=IMAGE, help=f"of docker's or podman's containers (default: {IMAGE})")
+    parser.add_argument("--image", default=IMAGE, help=f"image for docker or podman (default: {IMAGE})")
     parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
@@ -69,15 +69,15 @@ def call(args: argparse.Namespace) -> int:
 
 
 def _config(args: argparse.Namespace) -> RunConfig:
-    """The options that this verb shares with runs, which also have a task and a model."""
-    flags = {name: value for name, value in vars(args).items() if name in CONTAINMENT}
+    """The options that this verb shares with runs. The required task and model are unused."""
+    flags = {name: value for name, value in vars(args).items() if name in SANDBOX_OPTIONS}
     return build_config({"task": "none", "model": "none", **flags})
 
 
 async def _judge(args: argparse.Namespace, config: RunConfig, programs: list[Program], limits: Limits) -> int:
     from proctor.sandbox import open_sandbox
 
-    told = []
+    verdicts = []
     passed = True
     workers = min(len(programs), config.workers or machine.cores())
     engine = "" if config.sandbox == "local" else config.sandbox
@@ -89,7 +89,7 @@ async def _judge(args: argparse.Namespace, config: RunConfig, programs: list[Pro
                 verdict = await task
                 passed &= verdict.passed
                 if args.json:
-                    told.append({"file": file, "language": program.language, **msgspec.to_builtins(verdict)})
+                    verdicts.append({"file": file, "language": program.language, **msgspec.to_builtins(verdict)})
                 else:
                     print("\n".join(_lines(file, verdict)), flush=True)
         finally:
@@ -97,7 +97,7 @@ async def _judge(args: argparse.Namespace, config: RunConfig, programs: list[Pro
                 task.cancel()
             await asyncio.gather(*judging, return_exceptions=True)
     if args.json:
-        print_json({"programs": told})
+        print_json({"programs": verdicts})
     return 0 if passed else 1
 
 
@@ -106,9 +106,11 @@ def _program(args: argparse.Namespace, file: str, in_container: bool) -> Program
 
     language = find_language(args.language) if args.language else _language_of(file)
     if not in_container:
-        locate(language)  # says now what is missing, before anything runs
+        locate(language)  # fails before anything runs
     if args.tests and language.name != "python":
-        raise UsageError(f"--tests are Python and cannot call {file}, which is {language.name}: put its tests into it.")
+        raise UsageError(
+            f"--tests are Python and cannot call {file} ({language.name}): put the tests into the program."
+        )
     return Program(
         source=_read(file),
         language=language.name,
@@ -119,13 +121,13 @@ def _program(args: argparse.Namespace, file: str, in_container: bool) -> Program
 
 
 def _language_of(file: str) -> Language:
-    """By the longest ending that fits: main_test.go is a test."""
-    endings = {language.file.removeprefix("main"): language for language in reversed(LANGUAGES)}
-    endings |= {f".{alias}": language for language in LANGUAGES for alias in (language.name, *language.aliases)}
-    fitting = [ending for ending in endings if Path(file).name.lower().endswith(ending)]
-    if not fitting:
-        raise UsageError(f"Which language {file} is written in, its name does not tell: say --language NAME.")
-    return endings[max(fitting, key=len)]
+    """By the longest matching suffix: main_test.go is a Go test."""
+    suffixes = {language.file.removeprefix("main"): language for language in reversed(LANGUAGES)}
+    suffixes |= {f".{alias}": language for language in LANGUAGES for alias in (language.name, *language.aliases)}
+    matches = [suffix for suffix in suffixes if Path(file).name.lower().endswith(suffix)]
+    if not matches:
+        raise UsageError(f"The name {file} does not show its language: give --language NAME.")
+    return suffixes[max(matches, key=len)]
 
 
 def _read(file: str) -> str:
@@ -134,18 +136,18 @@ def _read(file: str) -> str:
     except OSError as error:
         raise UsageError(f"Cannot read {file}: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is not a text in UTF-8.") from None
+        raise UsageError(f"{file} is not UTF-8 text.") from None
 
 
 def _lines(file: str, verdict: Verdict) -> Iterator[str]:
     yield f"{file}: {verdict.outcome}"
     for name, value in (
         ("why", verdict.detail),
-        ("tests", WORTH[verdict.testing]),
+        ("tests", TESTING_MODES[verdict.testing]),
         ("level", verdict.level),
         (
             "used",
-            f"{verdict.wall_seconds:.3f} s, {verdict.cpu_seconds:.3f} s of a processor, {verdict.memory_mib:.0f} MiB",
+            f"{verdict.wall_seconds:.3f} s, {verdict.cpu_seconds:.3f} s of CPU, {verdict.memory_mib:.0f} MiB",
         ),
         ("stdout", verdict.stdout),
         ("stderr", verdict.stderr),
@@ -157,7 +159,7 @@ def _lines(file: str, verdict: Verdict) -> Iterator[str]:
 
 
 def _visible(text: str) -> str:
-    """What a program wrote may hold orders to a terminal: they are shown, not followed."""
+    """Escapes control characters, so that the output cannot control the terminal."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text
     )
@@ -166,8 +168,8 @@ def _visible(text: str) -> str:
 def _positive(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         value = kind(text)
-        if not 0 < value < LARGEST:
-            raise argparse.ArgumentTypeError(f"expected a number above 0 and below {LARGEST:,}, got {text}")
+        if not 0 < value < MAX_LIMIT:
+            raise argparse.ArgumentTypeError(f"expected a number above 0 and below {MAX_LIMIT:,}, got {text}")
         return value
 
     read.__name__ = kind.__name__

@@ -1,8 +1,8 @@
-"""Serve one side of an agent evaluation: an agent that plays, an evaluator that judges, or a player, which is an agent
-for runs on other machines (`proctor run … --agent http://HOST:PORT`): frames come in, actions go out.
+"""Serve one side of an agent evaluation: an agent, an evaluator, or a player. A player is an agent for
+runs on other machines (`proctor run … --agent http://HOST:PORT`): it receives frames and returns actions.
 
-The two sides may be on different machines: each is told which hosts it may call (--allow-host), and all share a token
-(--token or $PROCTOR_TOKEN). On one machine, for one user, neither is needed."""
+Agent and evaluator may be on different machines: --allow-host names the hosts that each may call, and
+both share a token (--token or $PROCTOR_TOKEN). One user on one machine needs neither."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from proctor.agents.constants import TIMEOUTS
-from proctor.cli.options import ISOLATION, add_isolation_flags
+from proctor.cli.options import ISOLATION_OPTIONS, add_isolation_flags
 from proctor.core.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
@@ -26,26 +26,24 @@ LIMITS = {
         f"seconds for _setup_environment (default: {TIMEOUTS.SETUP:g})",
     ),
     "--scoring-timeout": ("scoring_timeout", f"seconds for _score_task (default: {TIMEOUTS.SCORING:g})"),
-    "--memory": ("memory", "GiB for it and all that it starts (default: 80 %% of the machine's)"),
+    "--memory": ("memory", "GiB for it and its child processes (default: 80 %% of the machine's)"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("side", choices=("agent", "evaluator", "player"), help="which side")
-    parser.add_argument("place", metavar="MODULE:CLASS", help="the class, in a module or in path/to/file.py:Class")
+    parser.add_argument("path", metavar="MODULE:CLASS", help="the class, in a module or in path/to/file.py:Class")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument(
         "--port", type=int, default=None, metavar="N", help="port (default: 8000, of an evaluator 8001; 0: a free one)"
     )
-    parser.add_argument(
-        "--token", default=None, help="what callers must know (default: $PROCTOR_TOKEN, or the user's own)"
-    )
+    parser.add_argument("--token", default=None, help="token of callers (default: $PROCTOR_TOKEN, or the user's token)")
     parser.add_argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="HOST",
-        help="a host that may be registered as the other side",
+        help="host that may register as the other side",
     )
     for option, (_, text) in LIMITS.items():
         parser.add_argument(option, type=float, default=None, metavar="X", help=text)
@@ -62,14 +60,14 @@ def call(args: argparse.Namespace) -> int:
     from proctor.agents.runtime.hosting.recipe import parse_recipe
 
     isolation = _isolation(args)
-    recipe = parse_recipe(args.place, args.side)
-    found = recipe.found()
+    recipe = parse_recipe(args.path, args.side)
+    cls = recipe.found()
     if args.side == "player":
         return _serve_player(args, recipe)
     kind = {"agent": Agent, "evaluator": Evaluator}[args.side]
-    if not (isinstance(found, type) and issubclass(found, kind)):
+    if not (isinstance(cls, type) and issubclass(cls, kind)):
         raise UsageError(
-            f"{args.place} is no {kind.__name__}: it must be a class that extends proctor.agents.{kind.__name__}."
+            f"{args.path} is not a {kind.__name__}: it must be a class that extends proctor.agents.{kind.__name__}."
         )
     port = kind.default_port if args.port is None else args.port
     limits = _limits(args)
@@ -79,7 +77,7 @@ def call(args: argparse.Namespace) -> int:
 
 def _isolation(args: argparse.Namespace) -> Isolation | None:
     """What an agent is held by, with the options of the same names that `proctor run` has."""
-    given = {name: getattr(args, name) for name in ISOLATION if getattr(args, name, None)}
+    given = {name: getattr(args, name) for name in ISOLATION_OPTIONS if getattr(args, name, None)}
     if not given:
         return None
     if args.side != "agent":
@@ -103,7 +101,7 @@ def _limits(args: argparse.Namespace) -> EpisodeLimits:
     try:
         return msgspec.convert(given, EpisodeLimits)
     except msgspec.ValidationError as error:
-        raise UsageError(f"A limit of the server: {error}.") from None
+        raise UsageError(f"Invalid limit: {error}.") from None
 
 
 def _serve_player(args: argparse.Namespace, recipe: Recipe) -> int:
@@ -112,9 +110,9 @@ def _serve_player(args: argparse.Namespace, recipe: Recipe) -> int:
     from proctor.agents.server.server import new_server
 
     if not is_playable(recipe.found()):
-        raise UsageError(f"{args.place} cannot play: it needs a method act, as proctor.agents.RemoteAgent has it.")
+        raise UsageError(f"{args.path} is not a player: it needs a method act, like proctor.agents.RemoteAgent.")
     if args.allow_host:
-        raise UsageError("--allow-host: a player calls nobody: leave it out.")
+        raise UsageError("--allow-host: a player calls no host: remove it.")
     port = NETWORK.AGENT_PORT if args.port is None else args.port
     new_server(args.side, recipe, args.host, port, args.token, limits=_limits(args)).run()
     return 0

@@ -1,4 +1,4 @@
-"""Show an example of a task, as a candidate sees it, or the report of a stored run."""
+"""Show a sample of a task as the candidate sees it, or the report of a stored run."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from proctor.cli.output import print_json
 if TYPE_CHECKING:
     from proctor.core.types import Sample
 
-RUN_ID = re.compile(r"latest|\d[\d-]*[0-9a-f]*")  # no task begins with a digit
+RUN_ID = re.compile(r"latest|\d[\d-]*[0-9a-f]*")  # no task starts with a digit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="TASK|RUN", help="a task name, a run id, or `latest` for the newest run")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the example")
-    parser.add_argument("--index", type=int, default=0, help="which sample")
-    parser.add_argument("--few-shot", type=int, default=0, help="worked examples before the question")
+    parser.add_argument("name", metavar="TASK|RUN", help="task name, run id, or `latest` for the newest run")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
+    parser.add_argument("--index", type=int, default=0, help="index of the sample")
+    parser.add_argument("--few-shot", type=int, default=0, help="number of few-shot examples before the question")
     add_shots_flag(parser)
-    parser.add_argument("--records", action="store_true", help="with a run: also how each of its samples fared")
-    parser.add_argument("--reviewed", action="store_true", help="with a run: count the scores that people gave instead")
+    parser.add_argument("--records", action="store_true", help="with a run: also list the outcome of each sample")
+    parser.add_argument("--reviewed", action="store_true", help="with a run: use the scores of reviews")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     add_modality_flag(parser)
-    parser.add_argument("--images", metavar="DIR", help="folder to write the example's pictures to")
+    parser.add_argument("--images", metavar="DIR", help="folder for the images of the sample")
     add_task_flags(parser)
     add_store_flag(parser)
 
@@ -47,8 +47,8 @@ def _show_run(args: argparse.Namespace) -> int:
         status = store.status(run)
         if status != "done":
             done = ", ".join(f"{outcome} {n}" for outcome, n in sorted(store.counts(run).items()))
-            cure = "" if status == "running" else f" Go on with: proctor resume {run.id}"
-            print(f"{run.id}: {status}, so far {done or 'nothing'}.{cure}", file=sys.stderr)
+            hint = "" if status == "running" else f" Continue: proctor resume {run.id}"
+            print(f"{run.id}: {status}, so far {done or 'nothing'}.{hint}", file=sys.stderr)
     finally:
         store.close()
     report = Report(run, store.url)
@@ -73,7 +73,7 @@ def _show_task(args: argparse.Namespace) -> int:
     from proctor.core.errors import UsageError
     from proctor.core.task import create_task, take_samples
 
-    name = registry.single(args.name)
+    name = registry.expand_one(args.name)
     config = build_config(
         {
             "task": name,
@@ -88,11 +88,11 @@ def _show_task(args: argparse.Namespace) -> int:
             "data": getattr(args, "data", None),
         }
     )
-    task = create_task(registry.task_class(name), name, config.settings, config.modality, config.data)
+    task = create_task(registry.load_task_class(name), name, config.settings, config.modality, config.data)
     sample = next(take_samples(task, config), None)
     if sample is None:
         raise UsageError(f"{name} has no sample with index {args.index}.")
-    pictures = _write_pictures(sample, args.images) if args.images else []
+    paths = _write_images(sample, args.images) if args.images else []
     if args.json:
         print_json(sample)
         return 0
@@ -100,17 +100,17 @@ def _show_task(args: argparse.Namespace) -> int:
     for key, value in msgspec.to_builtins(task.settings).items():
         print(f"  --set {key}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}")
     print(f"\n--- sample {sample.id}, as the candidate sees it ---")
-    print("\n".join(_lines(sample, iter(pictures))))
-    print(f"--- right answer: {task.gold(sample)} ---")
+    print("\n".join(_lines(sample, iter(paths))))
+    print(f"--- gold answer: {task.gold(sample)} ---")
     return 0
 
 
-def _write_pictures(sample: Sample, folder: str) -> list[Path]:
+def _write_images(sample: Sample, folder: str) -> list[Path]:
     from proctor.core.errors import UsageError
 
     images = [] if isinstance(sample.input, str) else [image for message in sample.input for image in message.images]
     if not images:
-        raise UsageError("There is no picture to write: --images goes with --modality image or both.")
+        raise UsageError("There is no image to write: --images needs --modality image or both.")
     paths = []
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def _write_pictures(sample: Sample, folder: str) -> list[Path]:
     return paths
 
 
-def _lines(sample: Sample, pictures: Iterator[Path]) -> Iterator[str]:
+def _lines(sample: Sample, paths: Iterator[Path]) -> Iterator[str]:
     from proctor.core.types import Text
 
     if isinstance(sample.input, str):
@@ -134,5 +134,5 @@ def _lines(sample: Sample, pictures: Iterator[Path]) -> Iterator[str]:
             if isinstance(part, Text):
                 yield part.text
             else:
-                where = next(pictures, "--images DIR writes it to a file")
-                yield f"[picture, {part.media_type}, {len(part.data):,} bytes: {where}]"
+                where = next(paths, "--images DIR writes it to a file")
+                yield f"[image, {part.media_type}, {len(part.data):,} bytes: {where}]"

@@ -1,9 +1,9 @@
-"""What `proctor new` writes: MODULE and CLASS stand for the names. A kind has a task, or an agent, and its test."""
+"""Templates of `proctor new`: MODULE and CLASS are replaced by the names."""
 
 from __future__ import annotations
 
 _TASK = '''\
-"""An exam in adding numbers. Change it into yours."""
+"""A task that adds numbers. Adapt it."""
 
 from collections.abc import Iterator
 
@@ -15,13 +15,13 @@ from proctor.core.random import Stream
 
 class CLASS(Task):
     summary = "adds two numbers"
-    version = "1"  # raise it whenever the same answer could get another score
+    version = "1"  # raise it when the same answer could get another score
 
     class Settings(Struct, frozen=True):
         largest: int = 99  # proctor run … --set largest=9
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
-        # Each sample must follow from seed and index alone, so that runs can be repeated and resumed.
+        # Each sample must depend only on seed and index, so that runs can be repeated and resumed.
         for index in range(config.limit_start, config.limit_start + self.count(config)):
             random = Stream(config.seed, index)
             a, b = random.below(self.settings.largest + 1), random.below(self.settings.largest + 1)
@@ -45,7 +45,7 @@ class CLASS(Task):
 '''
 
 _SHAPES = '''\
-"""Questions about a canvas of shapes. Change them into yours."""
+"""Questions about a canvas of shapes. Adapt them."""
 
 from proctor.shapes import Shape, Task
 from proctor.shapes.answers import parse_yes_no
@@ -53,12 +53,12 @@ from proctor.shapes.answers import parse_yes_no
 
 class CLASS(Task):
     summary = "is one shape to the left of another? (Yes / No)"
-    version = "1"  # raise it whenever the same answer could get another score
+    version = "1"  # raise it when the same answer could get another score
     answers = ("Yes", "No")
     instruction = "Answer Yes or No."
 
     def generate_questions(self, shapes: list[Shape], selected_answer: str | None = None) -> list[tuple[str, str]]:
-        """(question, answer) pairs; the first is the one that counts, with selected_answer as its answer."""
+        """(question, answer) pairs. The first is the sample; its answer is selected_answer."""
         pairs = []
         for number in range(3):
             answer = selected_answer if selected_answer and number == 0 else self.random.choice(self.answers)
@@ -69,7 +69,7 @@ class CLASS(Task):
         return pairs
 
     def select_expected_answer(self, i: int, n: int) -> str:
-        return self.balanced_answer(i)  # as many Yes as No in every block of items
+        return self.balanced_answer(i)  # as many Yes as No in every block of samples
 
     def parse_answer(self, text: str) -> str | None:
         return parse_yes_no(text)
@@ -87,7 +87,7 @@ from proctor.analysis.check import check_task
 TASK = f"{Path(__file__).with_name('MODULE.py')}:CLASS"
 
 
-def test_task_keeps_its_promises():
+def test_task_passes_its_checks():
     assert [finding for finding in check_task(TASK, {}) if not finding.holds] == []
 
 
@@ -97,7 +97,7 @@ def test_oracle_gets_full_marks(tmp_path):
 """
 
 _CODE = '''\
-"""Code problems of your own. Change them into yours."""
+"""Code problems. Adapt them."""
 
 from proctor.code import STOP_WORDS, Task
 
@@ -121,15 +121,15 @@ PROBLEMS = [
 
 class CLASS(Task):
     summary = "writes small functions in Python"
-    version = "1"  # raise it whenever the same answer could get another score
+    version = "1"  # raise it when the same answer could get another score
 
     def __init__(self, timeout: float = 3.0):  # proctor run … --set timeout=10
         super().__init__(stop_words=STOP_WORDS["python"], requires_execution=True)
         self.timeout = timeout
 
     def get_dataset(self):
-        # Rows of a file or of the hub instead: DATASET_PATH = "owner/name" in the class, no get_dataset, and
-        # --data FILE.jsonl where the hub is not wanted.
+        # To read rows from the hub, set DATASET_PATH = "owner/name" in the class and remove
+        # get_dataset; --data FILE.jsonl then reads them from a file.
         return PROBLEMS
 
     def get_prompt(self, doc):
@@ -148,7 +148,7 @@ from proctor.analysis.check import check_task
 TASK = f"{Path(__file__).with_name('MODULE.py')}:CLASS"
 
 
-def test_task_keeps_its_promises():
+def test_task_passes_its_checks():
     assert [finding for finding in check_task(TASK, {}) if not finding.holds] == []
 
 
@@ -158,7 +158,7 @@ def test_right_solutions_pass(tmp_path):
 """
 
 _AGENT = '''\
-"""An agent that plays in a window. Change it into yours."""
+"""An agent that plays in a window. Adapt it."""
 
 import time
 
@@ -171,7 +171,7 @@ class CLASS(Agent):
         activate_module("owa.env.desktop")
 
         def on_keyboard_event(event: KeyboardEvent) -> None:
-            if event.vk == VK.F10:  # stops the task that is under way
+            if event.vk == VK.F10:  # stops the current task
                 self.stop_event.set()
 
         LISTENERS["keyboard"]().configure(callback=on_keyboard_event).start()

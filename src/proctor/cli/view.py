@@ -1,8 +1,8 @@
-"""Show the results in a browser: runs, samples, comparisons, live while runs go on.
+"""Show runs, samples and comparisons in a browser, live while runs execute.
 
-The page is served to this machine only, and only to whoever has the address with its token. It reads; with
---review it also takes stars, comments and scores. With --export it becomes a folder that any web server shows, or a
-file:// address."""
+The page is served only on this machine, and needs the token in its URL. It is read-only; with --review
+it accepts stars, comments and scores. With --export it becomes a folder for any web server, or for a
+file:// URL."""
 
 from __future__ import annotations
 
@@ -21,20 +21,18 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "runs", nargs="*", metavar="RUN", help="runs to export (default: all), or the one to begin with"
-    )
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="runs to export (default: all), or the run to open")
     add_store_flag(parser)
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port (default: a free one)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
-    parser.add_argument("--no-browser", action="store_true", help="print the address, and do not open it")
+    parser.add_argument("--no-browser", action="store_true", help="print the URL and do not open it")
     parser.add_argument(
         "--review",
         nargs="?",
         const="",
         default=None,
         metavar="AUTHOR",
-        help="let samples be starred, commented and scored again, by this name (default: the user's)",
+        help="accept stars, comments and scores under this name (default: the user's)",
     )
     parser.add_argument("--export", metavar="DIR", help="write the page and its data to this folder instead")
 
@@ -44,13 +42,13 @@ def call(args: argparse.Namespace) -> int:
     if args.export is not None:
         from proctor.viewer.export import export_page
 
-        place = export_page(store, args.export, args.runs)
-        print(f"{place}: open it in a browser, or put the folder on any web server.")
+        path = export_page(store, args.export, args.runs)
+        print(f"{path}: open it in a browser, or copy the folder to any web server.")
         return 0
     if not 0 <= args.port < 65_536:
         raise UsageError(f"--port: expected a number from 1 to 65535, got {args.port}.")
     if len(args.runs) > 1:
-        raise UsageError("The page begins with one run; several are for --export, or are chosen on the page.")
+        raise UsageError("The page opens one run; select several on the page, or use --export.")
     from proctor.analysis.reviews import resolve_author
     from proctor.viewer.server import ViewerServer
 
@@ -61,7 +59,7 @@ def call(args: argparse.Namespace) -> int:
 
 
 def _run_id(store: str | None, name: str) -> str:
-    """In full: `latest` would be another run tomorrow, and an address may be kept."""
+    """The full id: `latest` changes, and a URL may be bookmarked."""
     from proctor.store import open_store
 
     opened = open_store(store, mode="read")
@@ -80,8 +78,8 @@ async def _serve(server: ViewerServer, address: str, *, browse: bool) -> None:
     try:
         url = server.url + address
         print(url, flush=True)
-        print("Ctrl-C ends it.", file=sys.stderr)
-        if browse and _has_screen():
+        print("Ctrl-C stops the server.", file=sys.stderr)
+        if browse and _has_display():
             import webbrowser
 
             await asyncio.to_thread(webbrowser.open, url)
@@ -90,6 +88,6 @@ async def _serve(server: ViewerServer, address: str, *, browse: bool) -> None:
         await server.close()
 
 
-def _has_screen() -> bool:
-    """Without one, a browser for the terminal would take it over."""
+def _has_display() -> bool:
+    """Without a display a text browser would occupy the terminal."""
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -16,7 +16,7 @@ from msgspec import Struct
 from proctor import sandbox as sandboxes
 from proctor.core.config import RunConfig
 from proctor.core.errors import UsageError
-from proctor.core.task import sandbox_of
+from proctor.core.task import create_sandbox
 from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict
 
 T = TypeVar("T")
@@ -70,9 +70,9 @@ def run_programs(programs: Sequence[Program], limits: Limits, judge: Judge = tri
     runner = _RUNNER.get()
     if runner is not None:
         return runner.run(programs, limits, judge)
-    from proctor.core.evaluation import run_to_end  # with the store and all that a worker does not need
+    from proctor.core.evaluation import run_async  # with the store and all that a worker does not need
 
-    return [judge(p, v) for p, v in zip(programs, run_to_end(sandboxes.run(programs, limits)), strict=True)]
+    return [judge(p, v) for p, v in zip(programs, run_async(sandboxes.run(programs, limits)), strict=True)]
 
 
 def recounting() -> bool:
@@ -164,7 +164,7 @@ class IsolatedRunner:
 
     async def _open(self) -> Sandbox:
         # Here in any case: the run's own has all of a cluster that it may have.
-        return await (await sandbox_of(msgspec.structs.replace(self._config, engine="local"))).__aenter__()
+        return await (await create_sandbox(msgspec.structs.replace(self._config, engine="local"))).__aenter__()
 
     def _do(self, job: Coroutine[Any, Any, T]) -> T:
         return self._thread.submit(self._loop.run, job).result()

@@ -17,7 +17,7 @@ from msgspec import Struct
 from proctor.core import registry
 from proctor.core.config import user_path
 from proctor.core.errors import UsageError
-from proctor.core.loading import PREFIX, import_file, is_file
+from proctor.core.loading import MODULE_PREFIX, import_file, is_task_file
 from proctor.sandbox.layout import SCRATCH
 
 _OURS = "proctor"
@@ -43,14 +43,14 @@ class Origin(Struct, frozen=True):
 def overrides(task: Any, *methods: str) -> bool:
     """Whether code from outside this package fulfils one of these methods of the task."""
     if any(method in vars(task) for method in methods):
-        return not _is_ours(registry.module_of(type(task)))
+        return not _is_ours(registry.defining_module(type(task)))
     defined = [(cls, vars(cls)[method]) for cls in type(task).__mro__ for method in methods if method in vars(cls)]
     return not all(_is_ours(getattr(found, "__module__", None) or cls.__module__) for cls, found in defined)
 
 
 def with_stand_ins(cls: type[T]) -> type[T]:
     """The class, imported as task files are, if it was not: so that it finds what they find."""
-    name = registry.module_of(cls)
+    name = registry.defining_module(cls)
     module = sys.modules.get(name)
     if _is_ours(name) or module is None or name == _MAIN or "." in name:
         return cls
@@ -64,7 +64,7 @@ def with_stand_ins(cls: type[T]) -> type[T]:
 
 def origin_of(task: Any) -> Origin:
     cls = type(task)
-    home = registry.module_of(cls)
+    home = registry.defining_module(cls)
     module = sys.modules.get(home)
     file = getattr(module, "__file__", None)
     if file is None or not Path(file).is_file():
@@ -74,36 +74,36 @@ def origin_of(task: Any) -> Origin:
         )
     path = Path(file).resolve()
     name = task.name
-    if is_file(name):
+    if is_task_file(name):
         own, _, key = name.partition(":")
         name = ":".join(filter(None, [str(user_path(own).resolve()), key]))
     depth = home.count(".") + (path.name == "__init__.py")
-    point = None if is_file(name) or registry.registered(name) else registry.installed_tasks().get(name)
+    point = None if is_task_file(name) or registry.find_registered(name) else registry.installed_tasks().get(name)
     entry_point = point.value if point else ""
     return Origin(name, home, str(path), str(path.parents[depth]), cls.__qualname__, entry_point)
 
 
 def find_class(origin: Origin) -> type:
     """The class, in another process."""
-    if is_file(origin.name):
-        return registry.task_class(origin.name)
+    if is_task_file(origin.name):
+        return registry.load_task_class(origin.name)
     if origin.entry_point:
         name, _, qualname = origin.entry_point.partition(":")
         registry.import_object(registry.ADOPT)(name, origin.folder)
-        return registry.checked(_within(import_module(name), qualname), origin.name)
+        return registry.check_task_class(_within(import_module(name), qualname), origin.name)
     module = _module(origin)
     found = _within(module, origin.qualname)
     if found is None:  # made by a function
         short = origin.name.rpartition("/")[2]
-        made = registry.made_by(module)
+        made = registry.load_listed_tasks(module)
         alike = [cls for cls in made.values() if cls.__qualname__ == origin.qualname]
-        found = made.get(short) or (alike[0] if len(alike) == 1 else None) or registry.registered(origin.name)
+        found = made.get(short) or (alike[0] if len(alike) == 1 else None) or registry.find_registered(origin.name)
     if found is None:
         raise UsageError(
             f"{origin.file} has no {origin.qualname} that {origin.name} could be found by: let its create_all_tasks() "
             "give it under this name."
         )
-    return registry.checked(found, origin.name)
+    return registry.check_task_class(found, origin.name)
 
 
 def _within(module: ModuleType, qualname: str) -> Any:
@@ -114,7 +114,7 @@ def _within(module: ModuleType, qualname: str) -> Any:
 
 
 def _module(origin: Origin) -> ModuleType:
-    if origin.module == _MAIN or origin.module.startswith(PREFIX):
+    if origin.module == _MAIN or origin.module.startswith(MODULE_PREFIX):
         return import_file(Path(origin.file), registry.import_object(registry.FILE_LOADER))
     registry.import_object(registry.ADOPT)(origin.module, origin.folder)
     return import_module(origin.module)
@@ -123,7 +123,7 @@ def _module(origin: Origin) -> ModuleType:
 def places_of(task: Any) -> set[str]:
     """Files and folders of the task's own code: its folder, the harness around it, and whatever it has imported."""
     found = {str(place) for module in _modules_of(type(task)) for place in _places(module)}
-    own, _, _ = task.name.partition(":") if is_file(task.name) else ("", "", "")
+    own, _, _ = task.name.partition(":") if is_task_file(task.name) else ("", "", "")
     return found | ({str(place) for place in _around(user_path(own).resolve())} if own else set())
 
 

@@ -1,4 +1,4 @@
-"""What may be used up: cost, tokens and time, shared by all the runs of one command."""
+"""Limits on cost, tokens and time, shared by all runs of one command."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Any
 
-from proctor.core.errors import OutOfBudgetError
+from proctor.core.errors import BudgetExhaustedError
 from proctor.core.types import Usage
 
-GRACE = 30.0  # seconds that what is under way may take after the time is up
-ROUNDING = 1e-9  # of sums of prices
+GRACE_SECONDS = 30.0  # for requests in flight when the time is up
+TOLERANCE = 1e-9  # for rounding errors in sums of prices
 
 
 class Budget:
-    """Lets a request begin only if the most that it may use still fits beside all that is used and under way."""
+    """Admits a request only if its maximum fits beside what is used and reserved."""
 
     def __init__(self, cost: float | None = None, tokens: int | None = None, seconds: float | None = None) -> None:
         self._limits = {"cost": cost, "tokens": tokens, "seconds": seconds}
         self._used: dict[str, float] = {"cost": 0.0, "tokens": 0, "seconds": 0.0}
         self._reserved: dict[str, float] = {"cost": 0.0, "tokens": 0}
-        self._under_way = 0
+        self._in_flight = 0
         self._waiting: list[asyncio.Future[None]] = []
         self._started = monotonic()
-        self._spent = ""  # which limit ended it
-        self._refused = 0.0  # the most that the first request beyond it might have used
+        self._exhausted = ""  # the limit that was reached
+        self._refused = 0.0  # the maximum of the first request that did not fit
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether it needs to know what an answer used."""
+        """Whether it needs the usage of each answer."""
         return self._limits["cost"] is not None or self._limits["tokens"] is not None
 
     @property
-    def ended(self) -> bool:
-        """Whether nothing new may begin any more."""
+    def exhausted(self) -> bool:
+        """Whether a limit is reached; then no request may start."""
         seconds = self._limits["seconds"]
-        if not self._spent and seconds is not None and self._used_seconds() >= seconds:
-            self._spent = "seconds"
-        return bool(self._spent)
+        if not self._exhausted and seconds is not None and self._used_seconds() >= seconds:
+            self._exhausted = "seconds"
+        return bool(self._exhausted)
 
     @property
     def reason(self) -> str:
-        """Which limit was reached and how far, once it has ended."""
-        if not self._spent:
+        """The limit that was reached, and the amounts."""
+        if not self._exhausted:
             return ""
-        used, limit = self._account()[self._spent].values()
-        match self._spent:
+        used, limit = self._account()[self._exhausted].values()
+        match self._exhausted:
             case "cost":
                 refused = f"the next request might exceed it, by costing up to {self._refused:.4f} (see --max-tokens)"
                 return f"cost limit: {used:.4f} of {limit:g} used, and {refused}"
@@ -57,50 +57,53 @@ class Budget:
         return f"time limit: {used:.0f} s of {limit:g} s used"
 
     def deadline(self) -> asyncio.Timeout:
-        """A context that calls all work off when the time is up and the grace has passed."""
+        """A context that cancels all work GRACE_SECONDS after the time is up."""
         seconds = self._limits["seconds"]
-        return asyncio.timeout(None if seconds is None else max(0.0, seconds - self._used_seconds()) + GRACE)
+        return asyncio.timeout(None if seconds is None else max(0.0, seconds - self._used_seconds()) + GRACE_SECONDS)
 
-    def count_before(self, usage: Usage, seconds: float, account: dict[str, dict[str, Any]]) -> None:
-        """What a run has used in earlier sittings: by its records, and by its account, where more was counted."""
+    def add_earlier(self, usage: Usage, seconds: float, account: dict[str, dict[str, Any]]) -> None:
+        """Adds what earlier sessions of the run used: the larger of records and account."""
         self.use(usage)
-        for what in ("cost", "tokens"):
-            self._used[what] = max(self._used[what], account.get(what, {}).get("used", 0))
+        for name in ("cost", "tokens"):
+            self._used[name] = max(self._used[name], account.get(name, {}).get("used", 0))
         self._used["seconds"] += seconds
 
     def use(self, usage: Usage) -> None:
-        for what, amount in _amounts(usage).items():
-            self._used[what] += amount
+        for name, amount in _amounts(usage).items():
+            self._used[name] += amount
 
-    def refuse_if_ended(self) -> None:
-        if self.ended:
-            raise OutOfBudgetError(self.reason)
+    def raise_if_exhausted(self) -> None:
+        if self.exhausted:
+            raise BudgetExhaustedError(self.reason)
 
     @asynccontextmanager
-    async def reserved(self, most: Callable[[], Usage]) -> AsyncIterator[None]:
-        """Room for one request while it is under way. Waits if others must first turn out to have used less.
+    async def reserve(self, maximum: Callable[[], Usage]) -> AsyncIterator[None]:
+        """Reserves the maximum of one request while it is in flight. Waits while requests in
+        flight may still return a part of their reservations.
 
-        By what others used, the most that this one may use can turn out otherwise, too.
+        `maximum` is called again after each wait, since it may depend on earlier answers.
         """
-        while (lacking := self._lacking(amounts := _amounts(most()))) and self._under_way and not self.ended:
+        while (
+            (exceeded := self._exceeded_by(amounts := _amounts(maximum()))) and self._in_flight and not self.exhausted
+        ):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
-        if lacking and not self._spent:
-            self._spent, self._refused = lacking, amounts[lacking]
-        self.refuse_if_ended()
-        self._reserve(amounts, 1)
+        if exceeded and not self._exhausted:
+            self._exhausted, self._refused = exceeded, amounts[exceeded]
+        self.raise_if_exhausted()
+        self._change_reserved(amounts, 1)
         try:
             yield
         finally:
-            self._reserve(amounts, -1)
+            self._change_reserved(amounts, -1)
             for turn in self._waiting:
                 if not turn.done():
                     turn.set_result(None)
             self._waiting.clear()
 
     def account(self) -> dict[str, Any]:
-        """Of each limit that was set, how much was used, for the provenance of a run."""
+        """Used amount and limit of each limit that is set, for the provenance of a run."""
         used = {name: entry for name, entry in self._account().items() if entry["limit"] is not None}
         return {"budget": used} if used else {}
 
@@ -111,18 +114,19 @@ class Budget:
     def _used_seconds(self) -> float:
         return self._used["seconds"] + monotonic() - self._started
 
-    def _lacking(self, amounts: dict[str, float]) -> str:
-        """What this would take too much of."""
-        for what, amount in amounts.items():
-            limit = self._limits[what]
-            if limit is not None and self._used[what] + self._reserved[what] + amount > limit + ROUNDING:
-                return what
+    def _exceeded_by(self, amounts: dict[str, float]) -> str:
+        """The name of the first limit that these amounts would exceed."""
+        for name, amount in amounts.items():
+            limit = self._limits[name]
+            total = self._used[name] + self._reserved[name] + amount
+            if limit is not None and total > limit + TOLERANCE:
+                return name
         return ""
 
-    def _reserve(self, amounts: dict[str, float], sign: int) -> None:
-        self._under_way += sign
-        for what, amount in amounts.items():
-            self._reserved[what] += sign * amount
+    def _change_reserved(self, amounts: dict[str, float], sign: int) -> None:
+        self._in_flight += sign
+        for name, amount in amounts.items():
+            self._reserved[name] += sign * amount
 
 
 def _amounts(usage: Usage) -> dict[str, float]:

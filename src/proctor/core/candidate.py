@@ -1,4 +1,4 @@
-"""The contract of whoever sits an exam."""
+"""The contract of a candidate: a model or an agent that answers samples."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from proctor.core.types import Sample
 
 class Candidate(ABC):
     name: str
-    # Requests that it answers at once, whatever --concurrency says. Final once prepared.
+    # The requests that it processes at once, also if --concurrency allows more.
+    # Final after `prepare`.
     slots: int = 1
-    batches_requests: bool = False  # answers requests that arrive together faster than one by one
+    batches_requests: bool = False  # faster if requests arrive together than one by one
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:  # noqa: B027
-        """Called once before the first sample: load weights, reach the server, look the exam over."""
+        """Called once before the first sample: loads weights, contacts the server, reads samples."""
 
     def identity(self) -> dict[str, str]:
-        """All that could change an answer besides the request: file hash, server, endpoint."""
+        """Everything besides the request that could change an answer: file hash, server, endpoint."""
         return {"model": self.name}
 
     def provenance(self) -> dict[str, Any]:
-        """Facts that it measured while it ran, for the provenance of the run."""
+        """Facts about the session for the provenance of the run."""
         return {}
 
     async def close(self) -> None:  # noqa: B027

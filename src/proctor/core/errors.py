@@ -1,4 +1,4 @@
-"""Errors that say what was wrong and what to do about it."""
+"""Errors whose messages say what is wrong and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class ProctorError(Exception):
-    """The run cannot go on. Shown as one sentence, without a traceback."""
+    """The run cannot continue. The command line shows one sentence, without a traceback."""
 
     exit_code = 1
-    run: Run | None = None  # the run that was stopped by it, as far as it got
+    run: Run | None = None  # the run that it stopped, with the results so far
 
 
 class UsageError(ProctorError):
-    """The user asked for something that cannot be had as asked; nothing was run."""
+    """The request of the user is invalid; nothing ran."""
 
     exit_code = 2
 
@@ -27,7 +27,7 @@ class UnknownNameError(UsageError):
     def __init__(self, what: str, name: str, known: Iterable[str], hint: str) -> None:
         super().__init__(what, name, tuple(known), hint)
 
-    def __str__(self) -> str:  # looking for similar names takes milliseconds, and the error is often caught
+    def __str__(self) -> str:  # lazy: the search for similar names takes milliseconds
         what, name, known, hint = self.args
         return f"Unknown {what} {name!r}{did_you_mean(name, known)} {hint}"
 
@@ -38,7 +38,7 @@ class MissingExtraError(UsageError):
 
 
 class MissingToolchainError(UsageError):
-    """Programs of this language cannot be run here."""
+    """A tool that this language needs is missing on this machine."""
 
     def __init__(self, language: str, tool: str, packages: str, site: str, fault: str = "was not found") -> None:
         remedies = [f"apt-get install {packages}"] * bool(packages) + [f"see {site}"] * bool(site)
@@ -47,24 +47,25 @@ class MissingToolchainError(UsageError):
 
 
 class MissingFromImageError(MissingToolchainError):
-    """The image that programs run in has no tools for this language."""
+    """The container image lacks a tool that this language needs."""
 
     def __init__(self, language: str, tool: str, image: str) -> None:
         UsageError.__init__(
-            self, f"Programs in {language} need {tool}, which the image {image} does not have; name an image that does"
+            self,
+            f"Programs in {language} need {tool}, which the image {image} does not have; name an image that has it",
         )
 
 
 class MissingDataError(UsageError):
-    """The problems of this task are not here; those of another may be."""
+    """The data of this task is missing; other tasks may still run."""
 
 
 class SandboxUnavailableError(UsageError):
-    """This machine cannot contain programs, and running them unprotected was not asked for."""
+    """This machine has no isolation level for programs, and --unsafe was not given."""
 
 
 class SettingError(UsageError):
-    """The task has no such setting, or does not take this value for it, or not with the others (then it is '')."""
+    """A setting is unknown or invalid; `setting` is '' if several contradict each other."""
 
     def __init__(self, message: str, setting: str) -> None:
         super().__init__(message)
@@ -76,51 +77,52 @@ class StoreError(UsageError):
 
 
 class StoreWriteError(ProctorError):
-    """A record could not be written: the run stops, what was stored stays."""
+    """A record could not be written: the run stops and keeps its stored records."""
 
 
 class TaskError(ProctorError):
-    """The task broke its contract while making samples or summing up."""
+    """The task broke its contract while it made samples or summed up."""
 
 
 class ChangedSampleError(UsageError):
-    """A resumed run would mix samples of two kinds."""
+    """A resumed run would mix different versions of a sample."""
 
 
 class NotComparableError(UsageError):
-    """A comparison of these runs would compare different things."""
+    """These runs cannot be compared."""
 
 
-class HopelessRunError(ProctorError):
-    """Too many samples failed; going on would only cost."""
+class TooManyErrorsError(ProctorError):
+    """Too many samples failed."""
 
 
 class ModelError(Exception):
-    """One request failed for good: the sample gets an error record, the run goes on."""
+    """One request failed for good: the sample gets an error record, the run continues."""
 
 
 class TransientModelError(ModelError):
-    """A failure worth another try: connection, timeout, rate limit, server error."""
+    """A failure that a retry may fix: connection, timeout, rate limit, server error."""
 
     def __init__(self, message: str, retry_after: float | None = None, overloaded: bool = False) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        self.overloaded = overloaded  # fewer requests at once may be what helps
+        self.overloaded = overloaded  # lower the concurrency
 
 
-class OutOfBudgetError(BaseException):
-    """Nothing new may begin: the sample stays unasked. No Exception: a task that survives all of those must not
-    take it for a failure of the model."""
+class BudgetExhaustedError(BaseException):
+    """The budget admits no further request. A BaseException, so that a task that catches
+    every Exception does not take it for an error of the model.
+    """
 
 
-class RefusedByModelError(UsageError):
-    """The server will refuse every request alike (key, model name): the run stops at once."""
+class RequestRefusedError(UsageError):
+    """The server refuses every request (key, model name): the run stops at once."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """'; did you mean …?' for the nearest known name, else a full stop."""
     known = list(known)
-    # Someone who types "existance" means "shapes/existence": compare with the last part of a name too.
+    # "existance" means "shapes/existence": compare with the last part of a name, too.
     by_last_part = {k.rsplit("/", 1)[-1]: k for k in known}
     near = difflib.get_close_matches(name, known, 1) or [
         by_last_part[match] for match in difflib.get_close_matches(name.rsplit("/", 1)[-1], by_last_part, 1)

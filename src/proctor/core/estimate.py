@@ -1,4 +1,4 @@
-"""What a run will cost at most, estimated from the prompts of its first samples."""
+"""An upper estimate of the cost of a run, from the prompts of its first samples."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from proctor.core.types import Usage
 from proctor.models.base import estimate_tokens
 from proctor.models.client import price
 
-LOOKED_AT = 50  # samples
-UNKNOWN = 1_000  # samples for which the cost is said where nobody knows how many there will be
+SAMPLED = 50  # prompts that are read
+OPEN_ENDED = 1_000  # samples that the estimate is for, if their number is unknown
 
 
 def describe_estimate(task: Task, config: RunConfig, total: int | None, done: int) -> str:
-    """One line, or nothing where no price is given. Of `total` records, so many are there already."""
+    """One line, or '' without a price. `done` of the `total` records are stored already."""
     if config.price_input is None and config.price_output is None:
         return ""
     if type(task).ask is not Task.ask:
-        return f"estimate: none, since {task.name} decides as it goes how often it asks"
-    samples = islice(take_samples(task, config), LOOKED_AT)
+        return f"estimate: none, since {task.name} decides during the run how often it asks"
+    samples = islice(take_samples(task, config), SAMPLED)
     try:
         requests = [task.request(sample, 0, config) for sample in samples]
-    except Exception:  # of a sample whose request cannot be made, the record will tell
+    except Exception:  # the run will record the error of the sample
         requests = []
     if not requests:
-        return "estimate: none, since there are no requests to look at"
-    left = UNKNOWN if total is None else total - done
-    completions = left * config.samples
-    each_at_most = fmean(request.sampling.max_tokens for request in requests)
+        return "estimate: none, since no request could be built"
+    remaining = OPEN_ENDED if total is None else total - done
+    completions = remaining * config.samples
+    max_tokens = fmean(request.sampling.max_tokens for request in requests)
     usage = Usage(
         round(completions * fmean(estimate_tokens(request.prompt) for request in requests)),
-        round(completions * each_at_most),
+        round(completions * max_tokens),
     )
     cost = price(usage, config.price_input, config.price_output).cost or 0.0
     each = "" if total is not None else "for every "
     text = (
-        f"estimate: {each}{left:,} samples with about {usage.input_tokens:,} tokens of prompts and at most "
-        f"{usage.output_tokens:,} of completions (--max-tokens {each_at_most:.0f} each): at most about {cost:.4f}"
+        f"estimate: {each}{remaining:,} samples with about {usage.input_tokens:,} tokens of prompts and at most "
+        f"{usage.output_tokens:,} of completions (--max-tokens {max_tokens:.0f} each): at most about {cost:.4f}"
     )
     if config.max_cost is not None and total is not None and cost > config.max_cost:
-        text += f", more than the limit of {config.max_cost:g}, at which the run stops if it comes to that"
+        text += f", more than the limit of {config.max_cost:g}, at which the run stops"
     return text

@@ -1,4 +1,4 @@
-"""Modules of optional extras, imported when they are needed."""
+"""Lazy imports of the modules that optional extras install."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from proctor.core.errors import MissingExtraError, UsageError
 
-# Shared libraries that wheels are linked to but do not carry, and Debian's package of each.
+# Shared libraries that wheels link to but do not bundle, with the Debian package of each.
 SYSTEM_LIBRARIES = {"libgomp.so.1": "libgomp1", "libGL.so.1": "libgl1", "libglib-2.0.so.0": "libglib2.0-0"}
 
 
 def import_extra(module: str, feature: str, extra: str) -> Any:
-    """The module. One that is not installed and one that does not load are told apart: they have different cures."""
+    """Imports the module; raises different errors if it is not installed or does not load."""
     try:
         found = import_module(module)
         if getattr(found, "__file__", "") is None:  # any folder of that name is a package to Python, too

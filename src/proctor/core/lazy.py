@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used, so that importing the package costs little."""
+"""Lazy exports of a package: the module of a name is imported at its first use."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ Explain = Callable[[str, ModuleNotFoundError], Exception]
 
 
 def lazy_exports(
-    package: str, homes: Mapping[str, str], explain: Explain | None = None
+    package: str, modules: Mapping[str, str], explain: Explain | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package: `homes` says in which of its modules each public name is defined.
+    """Returns `__getattr__` and `__dir__` for a package. `modules` maps each public name to
+    the module that defines it.
 
-    `explain` turns the error of a package that is not installed into one that says what to install.
+    `explain` turns the error of a missing package into one that says what to install.
     """
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        from importlib import import_module  # here, because the sandbox's processes import this module, too
+        from importlib import import_module  # lazy, since sandbox processes import this module
 
         try:
-            return getattr(import_module(f"{package}.{homes[name]}"), name)
+            return getattr(import_module(f"{package}.{modules[name]}"), name)
         except ModuleNotFoundError as error:
             if explain is None:
                 raise
             raise explain(name, error) from None
 
-    return get, lambda: sorted(homes)
+    return get, lambda: sorted(modules)

@@ -1,4 +1,4 @@
-"""What this machine is: cores, memory, processor."""
+"""Cores, memory and processor of this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def cores() -> int:
-    """The cores this process may use, which can be fewer than there are."""
+    """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -20,7 +20,7 @@ def memory_mib() -> int:
 
 
 def memory_limit_mib() -> int:
-    """What this process and its children can have: the machine's memory, or less in a container with a limit."""
+    """The memory of the machine, or the limit of the container."""
     limits = [memory_mib()]
     for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):  # ValueError: the word max
@@ -29,7 +29,7 @@ def memory_limit_mib() -> int:
 
 
 def available_mib() -> int:
-    """What could be taken now without harm to others, where the system says it; else all that there is."""
+    """The memory that is free for new processes; all memory if the system does not report it."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -40,7 +40,7 @@ def available_mib() -> int:
 
 
 def resident_mib() -> int:
-    """What this process has in memory, where the system says it; else nothing."""
+    """The resident memory of this process; 0 if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -1,4 +1,4 @@
-"""What is particular to a run among others: the settings and options that could change its result."""
+"""The settings and options of a run that could change its result."""
 
 from __future__ import annotations
 
@@ -7,48 +7,48 @@ from typing import Any
 
 import msgspec
 
-from proctor.core.config import FIELDS, OPERATIONAL, PATH_OPTIONS
+from proctor.core.config import FIELDS, options_affecting
 from proctor.core.types import Run
 
-# Who was asked what is said elsewhere, and where a model is to be had is no property of the run.
-_TOLD_ELSEWHERE = frozenset({"task", "model", "agent", "settings", "base_url", "api", "price_input", "price_output"})
-_OPTIONS = [name for name in FIELDS if name not in OPERATIONAL | PATH_OPTIONS | _TOLD_ELSEWHERE]
-CHANGED = "changed_settings"  # in the provenance: names of the settings that were not the task's defaults
-FILLED = "filled_options"  # in the provenance: names of the options that nobody gave, set by task and model
+_RESULT_EFFECTS = options_affecting("task", "samples", "candidate")
+_OPTIONS = [name for name in FIELDS if name in _RESULT_EFFECTS]
+CHANGED_SETTINGS = "changed_settings"  # provenance: settings that are not the task's defaults
+FILLED_OPTIONS = "filled_options"  # provenance: options that task and model chose, not the user
 
 
 def result_options(run: Run) -> dict[str, Any]:
     """All settings of the task, then all options that could change a result."""
     options = {name: run.config.get(name, _default(name)) for name in _OPTIONS}
-    return {**run.config.get("settings", {}), **{k: v for k, v in options.items() if k not in run.config["settings"]}}
+    settings: dict[str, Any] = run.config.get("settings", {})
+    return settings | {name: value for name, value in options.items() if name not in settings}
 
 
 def non_default_settings(run: Run) -> dict[str, Any]:
-    """The settings of the task that were not its defaults; all of them where that was not noted."""
+    """The settings that are not the task's defaults; all settings of a run that did not note which they are."""
     settings = run.config.get("settings", {})
-    changed = run.provenance.get(CHANGED, settings)
+    changed = run.provenance.get(CHANGED_SETTINGS, settings)
     return {name: value for name, value in settings.items() if name in changed}
 
 
 def non_default_options(run: Run) -> dict[str, Any]:
-    """Those that were not the defaults, as far as that was noted; how many samples there were is seen anyway."""
-    told = {"limit", *run.provenance.get(FILLED, ())}
-    options = {name: run.config[name] for name in _OPTIONS if name in run.config and name not in told}
+    """Settings and options that are not the defaults; without `limit`, since reports show n."""
+    hidden = {"limit", *run.provenance.get(FILLED_OPTIONS, ())}
+    options = {name: run.config[name] for name in _OPTIONS if name in run.config and name not in hidden}
     return {
         **non_default_settings(run),
         **{name: value for name, value in options.items() if value != _default(name)},
     }
 
 
-def differing(runs: Sequence[Run]) -> list[str]:
-    """The names of those in which the runs are not all alike."""
-    found = [result_options(run) for run in runs]
-    names = dict.fromkeys(name for one in found for name in one)
-    return [name for name in names if any(one.get(name) != found[0].get(name) for one in found)]
+def differing_options(runs: Sequence[Run]) -> list[str]:
+    """The names of the settings and options in which the runs differ."""
+    options = [result_options(run) for run in runs]
+    names = dict.fromkeys(name for each in options for name in each)
+    return [n for n in names if any(each.get(n) != options[0].get(n) for each in options)]
 
 
 def changed_settings(settings: Mapping[str, Any], kind: type[msgspec.Struct]) -> list[str]:
-    """Which of these are not the defaults of the settings of this kind."""
+    """The settings whose values differ from the defaults of the class."""
     defaults = {}
     for field in msgspec.structs.fields(kind):
         if field.default is not msgspec.NODEFAULT:
@@ -58,11 +58,11 @@ def changed_settings(settings: Mapping[str, Any], kind: type[msgspec.Struct]) ->
     return [name for name, value in settings.items() if name not in defaults or defaults[name] != value]
 
 
-def written(found: Mapping[str, Any]) -> str:
+def format_options(options: Mapping[str, Any]) -> str:
     """shapes=7, description=coordinates"""
     return ", ".join(
         f"{name}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
-        for name, value in found.items()
+        for name, value in options.items()
     )
 
 

@@ -1,4 +1,4 @@
-"""Where a number came from: versions, commit and machine, stored with every run."""
+"""Versions, commit and machine, stored with every run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,20 +16,20 @@ from typing import Any
 from proctor import __version__
 from proctor.core import machine
 
-# Those that touch a question, an answer or a metric.
+# Packages that affect a question, an answer or a metric.
 _PACKAGES = ("msgspec", "aiohttp", "numpy", "xllamacpp", "reasoning-gym", "sympy", "gymnasium", "ale-py", "minigrid")
 
 
-def collect(task_class: type) -> dict[str, Any]:
+def collect_provenance(task_class: type) -> dict[str, Any]:
     return {
         "versions": {
             "proctor": __version__,
             "python": platform.python_version(),
-            "zlib": zlib.ZLIB_RUNTIME_VERSION,  # decides the bytes of a picture, though not its pixels
-            **_installed(_PACKAGES),
+            "zlib": zlib.ZLIB_RUNTIME_VERSION,  # decides the bytes of a PNG, though not its pixels
+            **installed_versions(_PACKAGES),
         },
         "git": _git(Path.cwd()),
-        "task_source": source_of(task_class),
+        "task_source": hash_source(task_class),
         "machine": {
             "system": platform.platform(),
             "processor": machine.processor(),
@@ -38,18 +39,16 @@ def collect(task_class: type) -> dict[str, Any]:
     }
 
 
-def _installed(packages: Iterable[str]) -> dict[str, str]:
-    found = {}
+def installed_versions(packages: Iterable[str]) -> dict[str, str]:
+    versions = {}
     for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+        with suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return versions
 
 
 def _git(folder: Path) -> dict[str, Any] | None:
-    """Commit of the working directory's repository, and whether files were changed since."""
+    """The commit of the repository in the working directory, and whether files differ from it."""
     if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
         return None
     command = ["git", "-C", str(folder), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
@@ -62,9 +61,9 @@ def _git(folder: Path) -> dict[str, Any] | None:
     return None if commit == "(initial)" else {"commit": commit, "changed": changed}
 
 
-def source_of(task_class: type) -> dict[str, str] | None:
-    """Name and hash of the file that defines the task, so that an edited task can be told from the old one."""
+def hash_source(task_class: type) -> dict[str, str] | None:
+    """Name and hash of the file that defines the task: they reveal an edited task."""
     file = getattr(sys.modules.get(task_class.__module__), "__file__", None)
-    if file is None or not Path(file).is_file():  # typed at a prompt, or piped in
+    if file is None or not Path(file).is_file():  # from a prompt or a pipe
         return None
     return {"file": Path(file).name, "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest()}

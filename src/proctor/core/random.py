@@ -1,7 +1,7 @@
-"""Random draws as a pure function of integers: the same in every process, on every Python version.
+"""Random draws as a pure function of integers: the same in every process and Python version.
 
-The standard library's and numpy's generators may change their streams between versions; an integer
-mix cannot, and it can be computed for a whole batch at once.
+The generators of the standard library and of numpy may change their streams between
+versions; an integer mix cannot, and numpy can compute it for a whole batch at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _scramble(x: int) -> int:
 
 
 def mix(*parts: int) -> int:
-    """One 64-bit number from several integers; order matters."""
+    """Mixes several integers into one 64-bit number; their order matters."""
     state = 0
     for part in parts:
         state = _scramble((state + STEP + (part & _MASK)) & _MASK)
@@ -33,7 +33,7 @@ def mix(*parts: int) -> int:
 
 
 def name_key(name: str) -> int:
-    """A number for a name, so that it can take part in a mix; unlike hash(), the same in every process."""
+    """A number for a name, to be mixed; unlike hash(), it is the same in every process."""
     state = len(name)
     for byte in name.encode():
         state = _scramble((state + STEP + byte) & _MASK)
@@ -41,14 +41,14 @@ def name_key(name: str) -> int:
 
 
 class Stream:
-    """Draws number 0, 1, 2 … of a key."""
+    """The draws 0, 1, 2 … of a key."""
 
     def __init__(self, *key: int) -> None:
         self._key = mix(*key)
         self._slot = 0
 
     def below(self, n: int) -> int:
-        """A number from 0 to n − 1. The bias of the multiply-shift is under n / 2**64."""
+        """A number from 0 to n - 1. The bias of the multiply-shift is below n / 2**64."""
         self._slot += 1
         return (_scramble((self._key + self._slot * STEP) & _MASK) * n) >> 64
 
@@ -64,7 +64,7 @@ class Stream:
         return pool[:k]
 
     def first(self, items: Sequence[T], fits: Callable[[T], bool]) -> T:
-        """The first item that fits, of all in random order. They are drawn one by one: mostly, few draws are needed."""
+        """The first item that fits, in random order. Draws one by one, since few draws suffice."""
         pool = list(items)
         while pool:
             item = pool.pop(self.below(len(pool)))

@@ -1,4 +1,4 @@
-"""The reasoning of a model, which is no part of its answer."""
+"""Removes the reasoning of a model from its output."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import re
 _NAME = r"(?:\w+:)?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad)"
 _OPEN = rf"[<\[◁]{_NAME}[>\]▷]|<\|(?:begin_of_thought|start_thinking)\|>"
 _CLOSE = rf"[<\[◁]/{_NAME}[>\]▷]|<\|(?:end_of_thought|end_thinking)\|>"
-_THOUGHT = re.compile(rf"(?:{_OPEN}).*?(?:{_CLOSE}|\Z)", re.DOTALL | re.IGNORECASE)
-# Where a chat template begins the reasoning, only its end is in the text. A channel ends it without a tag.
-_BEGUN_IN_THE_PROMPT = re.compile(rf"\A.*(?:{_CLOSE}|<\|channel\|>final<\|message\|>)", re.DOTALL | re.IGNORECASE)
-_APPENDED = "answer"
+_BLOCK = re.compile(rf"(?:{_OPEN}).*?(?:{_CLOSE}|\Z)", re.DOTALL | re.IGNORECASE)
+# If the chat template opens the reasoning, the output holds only its end. A channel ends
+# it without a tag.
+_OPENED_IN_PROMPT = re.compile(rf"\A.*(?:{_CLOSE}|<\|channel\|>final<\|message\|>)", re.DOTALL | re.IGNORECASE)
+_PROBE = "answer"
 
 
 def strip_reasoning(text: str) -> str:
-    """The text without what stands between <think> and </think>, or after a <think> that never ends.
+    """Removes the text between <think> and </think>, or after a <think> that never ends.
 
-    The same goes for the other names that models give to it, such as <reasoning> and [THINK].
+    Other tags of models count, too, such as <reasoning> and [THINK].
     """
-    return _BEGUN_IN_THE_PROMPT.sub("", _THOUGHT.sub("", text)).strip()
+    return _OPENED_IN_PROMPT.sub("", _BLOCK.sub("", text)).strip()
 
 
 def reasoning_is_open(text: str) -> bool:
     """Whether the text ends inside a reasoning block that was never closed."""
-    # Whatever is appended to such a block is removed with it.
-    return not strip_reasoning(f"{text}\n{_APPENDED}").endswith(_APPENDED)
+    # A text after an open block is removed with the block.
+    return not strip_reasoning(f"{text}\n{_PROBE}").endswith(_PROBE)

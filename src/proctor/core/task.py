@@ -1,4 +1,4 @@
-"""The contract that every family fulfils: a task makes samples, asks, judges and sums up."""
+"""The contract of a task: it makes samples, asks the candidate, judges outputs and sums up."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from proctor.sandbox import Sandbox
 
 
-# A sample whose outputs are being judged must not keep a place from the next request: the gateway holds
-# the limit on requests, and this many samples are under way for each of its places.
+# Samples in progress per concurrent request. Above 1, so that a sample that is being judged
+# does not hold back the next request; the model client limits the requests themselves.
 SAMPLES_PER_SLOT = 2
 CUT_OFF = "the output reached its most tokens before an answer"
 
@@ -38,78 +38,79 @@ class NoSettings(Struct, frozen=True):
 
 
 class Task(ABC):
-    """An exam. Subclasses give `samples` and `score_text`, or `judge` where the outputs are judged together."""
+    """What is run and scored. A subclass defines `samples` and `score_text`, or `judge` if it
+    judges all outputs of a sample together.
+    """
 
-    name: str = ""  # given by the catalog
-    version: ClassVar[str] = "1"  # raised whenever the same answer could get another score
+    name: str = ""  # set by `create_task`
+    version: ClassVar[str] = "1"  # raise it when the same answer could get another score
     summary: ClassVar[str] = ""  # one line for `proctor list`
     Settings: ClassVar[type[Struct]] = NoSettings
     metric: ClassVar[str] = "accuracy"  # the name of the mean score
-    group_by: ClassVar[tuple[str, ...]] = ()  # metadata keys by which the report is always broken down
-    fixed: ClassVar[bool] = False  # a given data set: the seed does not change it
-    max_tokens: ClassVar[int] = 64  # of an answer; a chat model that may reason first gets more
+    group_by: ClassVar[tuple[str, ...]] = ()  # metadata keys by which every report groups its metrics
+    fixed: ClassVar[bool] = False  # a fixed data set, which the seed does not change
+    max_tokens: ClassVar[int] = 64  # per answer; a chat model that may reason gets more
     stop: ClassVar[tuple[str, ...]] = ()
-    executes: bool = False  # runs programs: `sandbox` is there before the first sample is asked
+    executes: bool = False  # judging runs programs in `sandbox`, which is open by then
 
     sandbox: Sandbox
-    agent_held: str = ""  # where the agent of the run is: trusted, isolated at a level, or remote
-    artifacts: Path  # a folder for the files of the run, to be made by whoever writes the first
+    agent_held: str = ""  # where the agent runs: trusted, isolated at a level, or remote
+    artifacts: Path  # the folder for files of the run; the first writer creates it
     settings: Any = NoSettings()
 
     @classmethod
     def build(cls, settings: Struct, data: str | None) -> Self:
-        """A new task with these settings. `data` is a file with its problems, for tasks that take one."""
+        """Creates the task with these settings. `data` is a file with its samples, if it takes one."""
         if data is not None:
-            raise UsageError(f"{cls.__name__} makes its samples itself: it takes no --data.")
+            raise UsageError(f"{cls.__name__} generates its samples and takes no --data.")
         task = cls()
         task.settings = settings
         return task
 
     @abstractmethod
     def samples(self, config: RunConfig) -> Iterator[Sample]:
-        """The samples from config.limit_start on, one by one, each the same whatever came before it."""
+        """Yields the samples from config.limit_start on. Each depends only on seed and index."""
 
     def has_pictures(self) -> bool:
-        """Whether samples can also be shown as pictures: whether they heed config.modality."""
+        """Whether samples can be shown as images, as config.modality asks."""
         return False
 
     def draw_row(self, row: Mapping[str, Any], ending: str) -> bytes:
-        """The picture, as png or svg, of a row that `json_lines` has written, for tasks that have pictures."""
-        raise UsageError(f"{self.name} has no pictures to draw.")
+        """Draws a row of `json_lines` as png or svg, for tasks that have images."""
+        raise UsageError(f"{self.name} has no images to draw.")
 
     def draw_sample(self, sample: Sample, config: RunConfig) -> str | None:
-        """The sample as a picture for people, as SVG, where it can be drawn; None if it is not this task's."""
+        """Draws the sample as SVG for people; None if it cannot be drawn."""
         return None
 
     def count(self, config: RunConfig) -> int | None:
-        """How many samples there will be, where that is known beforehand."""
+        """The number of samples, or None if it is unknown before the run."""
         return config.limit
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
-        """How many samples are examined at once; asked again and again, since places may come and go."""
-        judged = self.sandbox.slots if self.executes and not config.generation_only else 0
+        """How many samples run at once. Read repeatedly, since the concurrency may change."""
+        judged = self.sandbox.slots if needs_sandbox(self, config) else 0
         return max(candidate.slots, judged) * SAMPLES_PER_SLOT
 
     async def open(self, config: RunConfig) -> None:  # noqa: B027
-        """Called once before the first sample is asked: the place to start what asking and judging need."""
+        """Called once before the first sample: starts what asking and judging need."""
 
     async def close(self) -> None:  # noqa: B027
-        """Called once at the end, whatever happened."""
+        """Called once at the end, also after an error."""
 
     @property
     def asks_its_inputs(self) -> bool:
-        """Whether a candidate is asked what is in the samples, and nothing else."""
+        """Whether each request is exactly the input of a sample."""
         return type(self).ask is Task.ask
 
     async def ask(
         self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
     ) -> AsyncGenerator[Output]:
-        """What the candidate makes of the sample, output by output; each is stored before the next is waited for.
-
-        The first of them are there already: `done`, from a run that was cut short.
+        """Yields the candidate's outputs for the sample. The run stores each before it asks for
+        the next. `done` holds those that an interrupted run has stored already.
         """
         if not isinstance(candidate, Model):
-            raise UsageError(f"{self.name} is an exam for models; {candidate.name} is none.")
+            raise UsageError(f"{self.name} is a task for models; {candidate.name} is an agent.")
         first = epoch * config.samples
         requests = [self.request(sample, first + i, config) for i in range(len(done), config.samples)]
         if len(requests) == 1:
@@ -119,7 +120,7 @@ class Task(ABC):
         try:
             for answer in answers:
                 yield await answer
-        finally:  # one failure calls off the rest
+        finally:  # an error cancels the other requests
             for answer in answers:
                 answer.cancel()
             await asyncio.gather(*answers, return_exceptions=True)
@@ -132,63 +133,67 @@ class Task(ABC):
             top_k=config.top_k or None,
             max_length=config.max_length,
             stop=self.stop_strings(config),
-            # Every completion has a seed of its own, so that epochs differ and a rerun does not.
+            # One seed per completion: epochs differ, and a rerun repeats them.
             seed=mix(config.seed, sample.index, number) >> 33,
         )
         return Request(sample.input, sampling, number, sample)
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
-        """Where an answer ends."""
+        """The strings that end an answer."""
         return (*self.stop, *config.stop)
 
     def generation(self, sample: Sample, output: Output) -> str:
-        """What is judged of an output, and what a file of generations holds."""
+        """The part of an output that is judged and written to a generations file."""
         return output.text
 
     def generations(self, record: Record) -> list[str]:
-        """The same for all outputs of a record."""
+        """The generations of all outputs of a record."""
         return [self.generation(record.sample, output) for output in record.outputs]
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
-        """The score of the outputs: by default each text is scored, and the values are averaged."""
-        return average([self.score_output(sample, output) for output in outputs])
+        """Scores the outputs: by default each text, then averages the values."""
+        return average_scores([self.score_output(sample, output) for output in outputs])
 
     def score_output(self, sample: Sample, output: Output) -> Score:
-        """The score of one output: that of its text, unless it ended by length before an answer."""
+        """Scores the text of one output; `truncated` if it ended by length before an answer."""
         if output.finish != LENGTH:
             return self.score_text(sample, output.text)
         if reasoning_is_open(output.text):
-            return Score(0, TRUNCATED, why=CUT_OFF, truncated=1)  # an answer mentioned on the way is not given
+            return Score(0, TRUNCATED, why=CUT_OFF, truncated=1)  # answers inside the reasoning do not count
         return mark_truncated(self.score_text(sample, output.text), [output])
 
     def score_text(self, sample: Sample, text: str) -> Score:
-        """The score of one text."""
-        raise TypeError(f"{type(self).__name__} defines neither score_text nor judge")  # the catalog lets none pass
+        """Scores one text."""
+        # `check_task_class` refuses such a class earlier.
+        raise TypeError(f"{type(self).__name__} defines neither score_text nor judge")
 
     def probes(self, config: RunConfig) -> Iterable[Probe]:
-        """Guessers held against chance, for `proctor check --probes`."""
-        raise UsageError(f"{self.name} has no probes: they are for tasks with a description and a question.")
+        """Compares guessers with chance, for `proctor check --probes`."""
+        raise UsageError(f"{self.name} has no probes: they need tasks with a description and a question.")
 
     def findings(self, config: RunConfig) -> Iterable[Finding]:
-        """What `proctor check` finds in the samples as a whole, beside what it finds in any task."""
+        """Task-specific findings of `proctor check` over all samples."""
         return ()
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
-        """This part of the samples as lines of JSON, in pieces of whole lines, for `proctor generate`."""
-        wanted = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))
-        for sample in take_samples(self, wanted) if part else ():
+        """Yields this part of the samples as JSON lines, for `proctor generate`. One piece may hold
+        several whole lines.
+        """
+        start = config.limit_start + part.start
+        config = msgspec.structs.replace(config, limit_start=start, limit=len(part))
+        for sample in take_samples(self, config) if part else ():
             yield msgspec.json.encode(sample) + b"\n"
 
     def tally(self) -> Tally:
-        """Collects records and says their metrics."""
+        """Collects records and computes their metrics."""
         return MeanScore(self.metric)
 
     def gold(self, sample: Sample) -> str:
-        """The text of a perfect answer: `proctor check` expects full marks for it."""
+        """A text that gets the full score; `proctor check` verifies it."""
         return str(sample.target)
 
     def proofs(self, sample: Sample) -> Iterable[str]:
-        """Faults that a second, independent solver finds in the sample; `proctor check` expects none."""
+        """Faults that an independent solver finds in the sample; `proctor check` expects none."""
         return ()
 
 
@@ -196,18 +201,22 @@ T = TypeVar("T", bound=Task)
 
 
 @asynccontextmanager
-async def opened(task: Task, config: RunConfig) -> AsyncIterator[None]:
-    """The task with all that asking and judging need: its sandbox, where it runs programs, and what it opens itself."""
+async def open_task(task: Task, config: RunConfig) -> AsyncIterator[None]:
+    """Opens the task and the sandbox that it needs, and closes both at the end."""
     async with AsyncExitStack() as stack:
-        if task.executes and not config.generation_only:
-            task.sandbox = await stack.enter_async_context(await sandbox_of(config))
+        if needs_sandbox(task, config):
+            task.sandbox = await stack.enter_async_context(await create_sandbox(config))
         await task.open(config)
         stack.push_async_callback(task.close)
         yield
 
 
-async def sandbox_of(config: RunConfig) -> Sandbox:
-    """A new one, of the kind that the run wants."""
+def needs_sandbox(task: Task, config: RunConfig) -> bool:
+    return task.executes and not config.generation_only
+
+
+async def create_sandbox(config: RunConfig) -> Sandbox:
+    """The sandbox that the options ask for, not yet open."""
     from proctor.sandbox import open_sandbox
 
     engine = "" if config.sandbox == "local" else config.sandbox
@@ -219,20 +228,20 @@ async def sandbox_of(config: RunConfig) -> Sandbox:
 
 
 def mark_truncated(score: Score, outputs: Sequence[Output]) -> Score:
-    """The score, with the outcome `truncated` if all outputs ended by length before an answer.
+    """Sets the outcome `truncated` if all outputs ended by length before an answer.
 
-    There is no answer where the task found none, or where the outputs hold nothing but reasoning.
+    There is no answer if the task found none, or if the outputs hold only reasoning.
     """
     if score.truncated or score.value or not outputs or any(output.finish != LENGTH for output in outputs):
         return score
-    unread = score.outcome in (UNPARSED, TRUNCATED)
-    if not unread and (score.value is None or any(strip_reasoning(output.text) for output in outputs)):
+    has_no_answer = score.outcome in (UNPARSED, TRUNCATED)
+    if not has_no_answer and (score.value is None or any(strip_reasoning(output.text) for output in outputs)):
         return score
     return Score(score.value, TRUNCATED, score.answer, score.why or CUT_OFF, len(outputs))
 
 
-def average(scores: Sequence[Score]) -> Score:
-    """One score for several texts. Where one could not be valued, neither can the whole."""
+def average_scores(scores: Sequence[Score]) -> Score:
+    """One score for several texts. It has no value if one of them has none."""
     if len(scores) == 1:
         return scores[0]
     answers = [score.answer for score in scores]
@@ -246,13 +255,13 @@ def average(scores: Sequence[Score]) -> Score:
 
 
 def take_samples(task: Task, config: RunConfig) -> Iterator[Sample]:
-    """The samples of a run, each fit to be stored; a task that breaks its contract is named."""
+    """Yields the samples of a run; raises if the task breaks its contract."""
     last = config.limit_start - 1
     try:
         for sample in islice(task.samples(config), config.limit):
             if not isinstance(sample, Sample):
                 raise TaskError(f"{task.name}: {sample!r} is not a Sample.")
-            _decode_sample(msgspec.json.encode(sample))  # what cannot be read back must not be written
+            _decode_sample(msgspec.json.encode(sample))  # it must be readable from the store
             if sample.index <= last:
                 raise TaskError(f"{task.name}: sample {sample.id} has index {sample.index} after {last}.")
             last = sample.index
@@ -274,7 +283,7 @@ def create_task(
     modality: Modality = "text",
     data: str | None = None,
 ) -> T:
-    """A task of this class with these settings, which may come as text from a command line."""
+    """Creates a task with these settings, whose values may be text from a command line."""
     known = {field.name: field.type for field in msgspec.structs.fields(task_class.Settings)}
     for key in settings:
         if key not in known:
@@ -283,13 +292,14 @@ def create_task(
     try:
         filled = msgspec.convert(dict(settings), task_class.Settings, strict=False)
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).replace("`", "").partition(" - at $.")
-        key = place.partition(".")[0].partition("[")[0]
-        if key not in settings:  # it is not one value that is wrong, but what they are together
+        problem, _, path = str(error).replace("`", "").partition(" - at $.")
+        key = path.partition(".")[0].partition("[")[0]
+        if key not in settings:  # the settings contradict each other
             raise SettingError(f"{name}: settings: {problem[0].lower()}{problem[1:].rstrip('.')}.", "") from None
-        expected = _alternatives(known[key]) or problem.partition(", got ")[0]
-        said = f"{name}: setting {place}: {expected[0].lower()}{expected[1:]}, got {settings[key]!r}."
-        raise SettingError(said, key) from None
+        expected = _list_choices(known[key]) or problem.partition(", got ")[0]
+        expected = f"{expected[0].lower()}{expected[1:]}"
+        message = f"{name}: setting {path}: {expected}, got {settings[key]!r}."
+        raise SettingError(message, key) from None
     try:
         task = task_class.build(filled, data)
     except UsageError:
@@ -298,10 +308,10 @@ def create_task(
         raise UsageError(f"{name} cannot be created: {type(error).__name__}: {error}") from error
     task.name = name
     if modality != "text" and not task.has_pictures():
-        raise SettingError(f"{name} has no pictures to show: it can be set with --modality text only.", "modality")
+        raise SettingError(f"{name} has no images: use --modality text.", "modality")
     return task
 
 
-def _alternatives(kind: Any) -> str:
-    """The values to choose from, where the type is a list of them."""
+def _list_choices(kind: Any) -> str:
+    """The values of a Literal type, for an error message."""
     return f"expected {' or '.join(map(str, get_args(kind)))}" if get_origin(kind) is Literal else ""

@@ -1,4 +1,4 @@
-"""The words of the exam room: what is asked, what came back, how it was judged."""
+"""The data of a run: samples, outputs, scores, records, metrics."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-Modality = Literal["text", "image", "both"]  # how something is shown that can be described and drawn
-ShotSource = Literal["same", "other"]  # whether worked examples are about what the question is about
+Modality = Literal["text", "image", "both"]  # how a sample is shown
+ShotSource = Literal["same", "other"]  # whether few-shot examples share the canvas of the question
 FimFamily = Literal["starcoder", "santacoder", "incoder", "codellama", "qwen", "deepseek"]
 
 
@@ -19,14 +19,14 @@ class Text(Struct, frozen=True, tag="text"):
 
 
 class Image(Struct, frozen=True, tag="image"):
-    """A picture, stored in full (as base64 in JSON): a record can be understood without any other file."""
+    """An image, stored in full (as base64 in JSON), so that a record needs no other file."""
 
     data: bytes
     media_type: str = "image/png"
 
     @property
     def url(self) -> str:
-        """The picture as an address that contains it."""
+        """The image as a data: URL."""
         return f"data:{self.media_type};base64,{b64encode(self.data).decode()}"
 
 
@@ -36,7 +36,7 @@ class Message(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The words alone."""
+        """The text without the images."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
@@ -57,15 +57,15 @@ class Sample(Struct, frozen=True):
     input: Prompt
     target: Any = None
     seed: int = 0
-    choices: tuple[str, ...] = ()  # the whole set of possible answers, where it is closed
+    choices: tuple[str, ...] = ()  # all possible answers, if they are a closed set
     metadata: dict[str, Any] = {}
-    cluster: str = ""  # samples of the same one are not independent: variants of one problem, for example
+    cluster: str = ""  # samples of one cluster are not independent, such as variants of one problem
 
 
 class Usage(Struct, frozen=True):
     input_tokens: int = 0
     output_tokens: int = 0
-    cost: float | None = None  # in the currency of the price that was given; None without a price
+    cost: float | None = None  # in the currency of the price; None without a price
 
     def __add__(self, other: Usage) -> Usage:
         cost = self.cost if other.cost is None else other.cost + (self.cost or 0.0)
@@ -80,53 +80,53 @@ class Output(Struct, frozen=True):
 
     text: str
     usage: Usage = Usage()
-    finish: str = "stop"  # LENGTH when it reached the most tokens that it may have
+    finish: str = "stop"  # LENGTH if it reached the token limit
     seconds: float = 0.0
     attempts: int = 1
     cached: bool = False
 
 
 RESERVED_OUTCOMES = ("error", "answered")
-UNPARSED = "unparsed"  # no answer was found in the output
+UNPARSED = "unparsed"  # the task read no answer in the output
 TRUNCATED = "truncated"  # the output ended by length before an answer
 
 
 class Score(Struct, frozen=True):
-    """A value in [0, 1]; or no value, and the outcome says why there is none."""
+    """A value in [0, 1], or None with an outcome that says why."""
 
     value: float | None
-    outcome: str = ""  # left empty, it follows from the value
-    answer: Any = None  # what was understood of the output
+    outcome: str = ""  # default: derived from the value
+    answer: Any = None  # the parsed answer
     why: str = ""
-    truncated: int = 0  # how many of the outputs ended by length before an answer
+    truncated: int = 0  # the number of outputs that ended by length before an answer
 
     def __post_init__(self) -> None:
         if self.value is not None and not 0 <= self.value <= 1:
-            raise ValueError(f"a score lies between 0 and 1, not {self.value!r}")
+            raise ValueError(f"a score must be between 0 and 1, not {self.value!r}")
         if self.outcome in RESERVED_OUTCOMES:
-            raise ValueError(f"the outcome {self.outcome!r} is reserved: it says that a sample has no score")
+            raise ValueError(f"the outcome {self.outcome!r} is reserved for samples without a score")
         if not self.outcome:
             names: dict[float | None, str] = {None: "unscored", 0: "wrong", 1: "correct"}
             force_setattr(self, "outcome", names.get(self.value, "partly"))
 
 
 class SampleError(Struct, frozen=True):
-    """Why a sample has no score: a fault of the model, or of the task while asking or judging."""
+    """Why a sample has no score: an error of the model, or of the task when asking or judging."""
 
     kind: Literal["model", "ask", "judge"]
     type: str
     message: str
-    where: str = ""  # the last lines of the traceback, for faults of the task
+    where: str = ""  # the last lines of the traceback, for errors of the task
 
 
 class Timing(Struct, frozen=True):
     started: float = 0.0  # seconds since the epoch
-    ask: float = 0.0  # with the wait for a free place; an output's own seconds are without
+    ask: float = 0.0  # includes the wait for a free slot, unlike Output.seconds
     judge: float = 0.0
 
 
 class Record(Struct, frozen=True):
-    """A sample with its outputs and its score or error. With neither it is answered but not yet judged."""
+    """A sample with its outputs and its score or error; with neither it is not judged yet."""
 
     sample: Sample
     epoch: int = 0
@@ -152,32 +152,32 @@ class Record(Struct, frozen=True):
 
 
 class Metric(Struct, frozen=True):
-    """An estimate with its standard error and 95 % interval; None where n is too small to tell."""
+    """An estimate with standard error and 95 % interval; None if n is too small."""
 
     value: float | None
     stderr: float | None
     low: float | None
     high: float | None
-    n: int  # independent units: samples, whatever the number of epochs; clusters, where samples share them
-    method: str  # how the interval was made
+    n: int  # independent units: samples (not epochs), or clusters of samples
+    method: str  # of the interval
 
 
-MARGIN = 0.01  # a shortcut that gains no more than a point is none
-LUCK = 3.5  # standard errors that a guesser may be lucky: of 5,000 honest probes, one or two are luckier
+MARGIN = 0.01  # a gain of up to one point over chance is no shortcut
+LUCK = 3.5  # standard errors; one or two in 5,000 honest probes exceed them
 
 
 class Probe(Struct, frozen=True):
-    """How often a guesser that sees too little is right, against pure chance."""
+    """The accuracy of a guesser that sees too little, compared with chance."""
 
     name: str
-    accuracy: Metric | None  # None where the probe says nothing about the task
+    accuracy: Metric | None  # None if the probe does not apply to the task
     chance: float
-    note: str = ""  # what the best guesser goes by, or why there is none
-    stated: float | None = None  # how often it is right as the task's guide says, where that cannot be avoided
+    note: str = ""  # what the best guesser uses, or why there is none
+    stated: float | None = None  # its documented accuracy, if the task cannot avoid it
 
     @property
     def holds(self) -> bool:
-        """No shortcut: not above chance by more than a point, as far as the number of samples can tell."""
+        """Whether the accuracy exceeds chance by at most MARGIN, within sampling error."""
         if self.accuracy is None or self.accuracy.value is None:
             return True
         expected = max(self.chance, self.stated or 0.0)
@@ -186,11 +186,11 @@ class Probe(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """What was proved of a task, or the first thing that disproves it."""
+    """A claim about a task that was verified, or the first fault that contradicts it."""
 
     claim: str
     fault: str = ""
-    seen: str = ""  # in figures
+    seen: str = ""  # the figures
 
     @property
     def holds(self) -> bool:
@@ -202,7 +202,7 @@ IF_FAULTS_FAIL = "_if_faults_fail"  # ends the name of a metric in which the can
 
 
 class Run(Struct, frozen=True):
-    """A task, a candidate and a configuration; once it has ended, its totals and metrics too."""
+    """A task, a candidate and a configuration; after its end also totals and metrics."""
 
     id: str
     task: str
@@ -212,8 +212,8 @@ class Run(Struct, frozen=True):
     provenance: dict[str, Any]
     created: float
     status: Status = "running"
-    reason: str = ""  # why a run failed or was stopped, or why it needed no more samples
-    total: int | None = None  # records expected; None when the task cannot say
+    reason: str = ""  # why it failed, was stopped, or needed no more samples
+    total: int | None = None  # expected records; None if unknown
     n: int = 0  # records scored
     errors: int = 0
     outcomes: dict[str, int] = {}
@@ -222,11 +222,11 @@ class Run(Struct, frozen=True):
     metrics: dict[str, Metric] = {}
     groups: dict[str, dict[str, dict[str, Metric]]] = {}  # metadata key -> its value -> metrics
     usage: Usage = Usage()
-    seconds: float = 0.0  # spent running, over all sittings of a resumed run
+    seconds: float = 0.0  # over all sessions of a resumed run
 
     @property
     def main_metric(self) -> str:
-        """The name of the one that it is judged by: the first. Nothing while there is none."""
+        """The name of the first metric; '' if there is none yet."""
         return next(iter(self.metrics), "")
 
     @property
@@ -237,6 +237,6 @@ class Run(Struct, frozen=True):
 
     @property
     def tags(self) -> list[str]:
-        """Words by which people find it again."""
+        """Labels for finding the run again."""
         tags: list[str] = self.config.get("tags", [])
         return tags

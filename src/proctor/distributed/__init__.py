@@ -1,1 +1,1 @@
-"""A Ray cluster: joined for the time of a run, and crews of long-lived workers on it that are sent work in chunks."""
+"""A Ray cluster: join it for a run, and keep pools of actors on it that take work in chunks."""

@@ -1,4 +1,4 @@
-"""A worker where it is, on a node of the cluster."""
+"""The Ray actor that runs a worker on a node of the cluster."""
 
 from __future__ import annotations
 
@@ -21,107 +21,107 @@ from proctor.distributed.cluster import import_ray, node_name
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-HANDOVER_SECONDS = 0.2  # results that come this soon after one another are handed over together
+BATCH_SECONDS = 0.2  # results that arrive within this time are returned together
 
 
 class Node(Struct, frozen=True):
-    """Where a worker is."""
+    """A node that runs a worker."""
 
     name: str
     proctor: str
-    """The version of this package there."""
+    """The version of Proctor that is installed on it."""
 
 
 class Failure(Struct, frozen=True):
     error: Exception
 
 
-class Labour(ABC, Generic[Item, Result]):
-    """What a worker does, on its node. It is made there."""
+class RemoteWorker(ABC, Generic[Item, Result]):
+    """Processes items on a node. The actor creates it there."""
 
-    at_once: int
-    """How many items it works at together."""
+    max_concurrency: int
+    """The number of items that it processes at once."""
 
     @abstractmethod
     async def open(self) -> Any:
-        """What the crew's owner is to know about it."""
+        """Prepares the worker; the pool passes the result to `on_open`."""
 
     @abstractmethod
-    async def do(self, item: Item) -> Result: ...
+    async def process(self, item: Item) -> Result: ...
 
     @abstractmethod
     async def close(self) -> None: ...
 
 
-class Post:
-    """The far end of a worker, as a Ray actor: takes items as they come, and hands over what is done.
+class WorkerActor:
+    """Receives items in batches and returns finished results in batches.
 
-    One call for many items, because a call costs as much as a small program.
+    One call carries many items, because a call costs as much as a small program.
     """
 
-    def __init__(self, make: Callable[[], Labour[Any, Any]], folder: str) -> None:
+    def __init__(self, create: Callable[[], RemoteWorker[Any, Any]], folder: str) -> None:
         if os.path.isdir(folder):
-            os.chdir(folder)  # so that a path means what it means to whoever wrote it
-        self._make = make
-        self._labour: Labour[Any, Any] | None = None
+            os.chdir(folder)  # relative paths mean the same here as in the driver
+        self._create = create
+        self._worker: RemoteWorker[Any, Any] | None = None
         self._waiting: deque[tuple[int, Any]] = deque()
-        self._at_work: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[None]] = set()
         self._done: list[tuple[int, Any]] = []
-        self._some, self._all = asyncio.Event(), asyncio.Event()
+        self._some_done, self._all_done = asyncio.Event(), asyncio.Event()
 
     async def node(self) -> Node:
         return Node(node_name(socket.gethostname(), import_ray().get_runtime_context().get_node_id()), __version__)
 
     async def open(self) -> Any:
         try:
-            self._labour = self._make()
-            return await self._labour.open()
+            self._worker = self._create()
+            return await self._worker.open()
         except Exception as error:
             return Failure(_portable(error))
 
-    async def give(self, items: Sequence[tuple[int, Any]]) -> None:
-        assert self._labour is not None
-        self._all.clear()
+    async def submit(self, items: Sequence[tuple[int, Any]]) -> None:
+        assert self._worker is not None
+        self._all_done.clear()
         self._waiting.extend(items)
-        for _ in range(min(len(items), self._labour.at_once - len(self._at_work))):
-            self._at_work.add(asyncio.create_task(self._work(self._labour)))
+        for _ in range(min(len(items), self._worker.max_concurrency - len(self._running))):
+            self._running.add(asyncio.create_task(self._process(self._worker)))
 
-    async def take(self) -> list[tuple[int, Any]]:
-        await self._some.wait()
+    async def collect(self) -> list[tuple[int, Any]]:
+        await self._some_done.wait()
         with suppress(TimeoutError):
-            async with asyncio.timeout(HANDOVER_SECONDS):
-                await self._all.wait()
+            async with asyncio.timeout(BATCH_SECONDS):
+                await self._all_done.wait()
         done, self._done = self._done, []
-        self._some.clear()
+        self._some_done.clear()
         return done
 
     async def close(self) -> None:
         self._waiting.clear()
-        for task in self._at_work:
+        for task in self._running:
             task.cancel()
-        await asyncio.gather(*self._at_work, return_exceptions=True)
-        if self._labour is not None:
-            await self._labour.close()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        if self._worker is not None:
+            await self._worker.close()
 
-    async def _work(self, labour: Labour[Any, Any]) -> None:
-        """Until there is nothing left to begin."""
+    async def _process(self, worker: RemoteWorker[Any, Any]) -> None:
+        """Processes items until none is waiting."""
         while self._waiting:
             number, item = self._waiting.popleft()
             try:
-                result = await labour.do(item)
+                result = await worker.process(item)
             except Exception as error:
                 result = Failure(_portable(error))
             self._done.append((number, result))
-            self._some.set()
+            self._some_done.set()
         task = asyncio.current_task()
         assert task is not None
-        self._at_work.discard(task)
-        if not self._at_work:
-            self._all.set()
+        self._running.discard(task)
+        if not self._running:
+            self._all_done.set()
 
 
 def _portable(error: Exception) -> Exception:
-    """One that arrives elsewhere with the same text: some cannot be sent as they are."""
+    """An error that keeps its text when it is pickled; replaces those that cannot be."""
     with suppress(Exception):
         if str(pickle.loads(pickle.dumps(error))) == str(error):
             return error

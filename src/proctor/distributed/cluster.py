@@ -1,4 +1,4 @@
-"""The cluster that a process has joined, and what it consists of."""
+"""The Ray cluster that a process joins for the duration of a run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from msgspec import Struct
 from proctor.core.errors import ProctorError, UsageError
 from proctor.core.extras import import_extra
 
-JOIN_SECONDS = 120.0  # for a cluster to answer at its address
-START_SECONDS = 180.0  # for a node to register, in all attempts together
-# A raylet ends itself where its agents take 15 seconds to start, as on a busy machine with cold files.
+JOIN_SECONDS = 120.0  # timeout for a cluster to answer at its address
+START_SECONDS = 180.0  # timeout for a node to register, over all attempts
+# A raylet exits if its agents take 15 seconds to start, as on a busy machine with cold files.
 START_ATTEMPTS = 5
 OBJECT_STORE_BYTES = 256 << 20
 
@@ -34,11 +34,13 @@ class Capacity(Struct, frozen=True):
     cpus: int
     gpus: int
     largest: int
-    """CPUs of the node that has the most."""
+    """The CPUs of the largest node."""
 
 
 class Cluster:
-    """The cluster that this process has joined: one of its own, unless it was told or has joined one before."""
+    """The cluster of this process: the one at `address`, the one it is already
+    connected to, or one that it starts.
+    """
 
     def __init__(self, address: str | None, cpus: int) -> None:
         self._address, self._cpus = address, cpus
@@ -47,13 +49,15 @@ class Cluster:
         self.joining: Future[None] = Future()
         self.leaving = threading.Event()
         self.left: Future[None] = Future()
-        self.promised = 0  # CPUs of the crews
+        self.reserved_cpus = 0  # by the pools
 
     def start(self) -> None:
-        """In a thread, because it takes seconds; in one that stays, because Ray's processes end with it."""
-        threading.Thread(target=self._live, name="proctor-cluster", daemon=True).start()
+        """Joins in a thread, because joining takes seconds. The thread stays until the end,
+        because Linux ends the processes that Ray starts together with it.
+        """
+        threading.Thread(target=self._run, name="proctor-cluster", daemon=True).start()
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         try:
             self._join()
         except BaseException as error:
@@ -84,7 +88,7 @@ class Cluster:
                     self._start(ray, quiet, deadline)
                     break
                 except Exception:
-                    _end_children(self._folder)
+                    _kill_children(self._folder)
                     if attempt == START_ATTEMPTS or self.leaving.is_set() or time.monotonic() >= deadline:
                         raise
         self._is_joined = True
@@ -97,38 +101,40 @@ class Cluster:
                 object_store_memory=OBJECT_STORE_BYTES,
                 include_dashboard=False,
                 _temp_dir=self._folder,
-                _system_config={"worker_niceness": 0},  # programs and models get the time that they get locally
+                _system_config={"worker_niceness": 0},  # workers get as much CPU time as locally
                 **quiet,
             )
 
     def _leave(self) -> None:
-        """Ends the cluster, if it was started here."""
+        """Leaves the cluster, and stops it if this process started it."""
         try:
             if self._is_joined:
                 shutdown = import_ray().shutdown
-                waits = "wait_for_processes" in inspect.signature(shutdown).parameters  # it depends on the version
-                shutdown(**{"wait_for_processes": True} if waits else {})
+                # Only newer versions of Ray can wait for their processes.
+                can_wait = "wait_for_processes" in inspect.signature(shutdown).parameters
+                shutdown(**{"wait_for_processes": True} if can_wait else {})
         finally:
             if self._folder is not None:
-                _end_children(self._folder)
+                _kill_children(self._folder)
                 shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @contextmanager
 def longer_start(deadline: float, leaving: threading.Event) -> Iterator[None]:
-    """Gives a node that is started here until the deadline to register, unless its raylet ends or we leave before.
+    """Lets a starting node register until the deadline, unless its raylet exits or the
+    run ends first.
 
-    Ray itself gives up after 30 seconds, fixed in its code, which is too short on a busy machine. It repeats what
-    raises a RuntimeError for as long.
+    Ray gives up after 30 seconds, fixed in its code, which is too short on a busy machine.
+    Within that time it retries whatever raises a RuntimeError.
     """
     services = import_ray()._private.services
     get_node, start_raylet = getattr(services, "get_node", None), getattr(services, "start_raylet", None)
-    if get_node is None or start_raylet is None:  # another version: it starts in its own time
+    if get_node is None or start_raylet is None:  # another version of Ray: its own timeout applies
         yield
         return
     raylets: list[subprocess.Popen[bytes]] = []
 
-    def keep_raylet(*arguments: Any, **options: Any) -> Any:
+    def record_raylet(*arguments: Any, **options: Any) -> Any:
         started = start_raylet(*arguments, **options)
         raylets.append(started.process)
         return started
@@ -139,27 +145,29 @@ def longer_start(deadline: float, leaving: threading.Event) -> Iterator[None]:
                 return get_node(*arguments, **options)
             except RuntimeError as error:  # it has not registered
                 if any(raylet.poll() is not None for raylet in raylets):
-                    raise ChildProcessError("its raylet ended before it had registered") from error
+                    raise ChildProcessError("its raylet exited before its node registered") from error
                 if time.monotonic() >= deadline:
                     raise TimeoutError("its node did not register in time") from error
             if leaving.wait(0.1):
-                raise InterruptedError("the run ended before it had started")
+                raise InterruptedError("the run ended before its node registered")
 
-    services.get_node, services.start_raylet = wait_for_node, keep_raylet
+    services.get_node, services.start_raylet = wait_for_node, record_raylet
     try:
         yield
     finally:
         services.get_node, services.start_raylet = get_node, start_raylet
 
 
-def _end_children(folder: str) -> None:
-    """Kills the processes of a cluster that did not come up, and those that they started: Ray forgets them."""
+def _kill_children(folder: str) -> None:
+    """Kills the processes of a cluster that did not start, with their children: Ray
+    loses track of them.
+    """
     parents: dict[int, int] = {}
     ours: set[int] = set()
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             process = int(path.name)
-            stat = (path / "stat").read_text(errors="replace")  # a process may call itself anything
+            stat = (path / "stat").read_text(errors="replace")  # a process name may hold any bytes
             parents[process] = int(stat.rpartition(")")[2].split()[1])
             if parents[process] == os.getpid() and folder.encode() in (path / "cmdline").read_bytes():
                 ours.add(process)
@@ -178,16 +186,16 @@ _current: Cluster | None = None
 
 
 @asynccontextmanager
-async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]]:
-    """A cluster for all crews that are made meanwhile; says what it consists of.
+async def join_cluster(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]]:
+    """Joins a cluster, which pools use until the block ends; yields its description.
 
-    Without an address it is one of our own, with so many CPUs, which ends with the block.
+    Without an address it starts a cluster with this many CPUs, and stops it afterwards.
     """
     global _current
     import_ray()
     _current = cluster = Cluster(address, cpus)
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    at_sigterm = signal.getsignal(signal.SIGTERM)
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    sigterm_handler = signal.getsignal(signal.SIGTERM)
     joining, left = asyncio.wrap_future(cluster.joining), asyncio.wrap_future(cluster.left)
     cluster.start()
     try:
@@ -199,35 +207,38 @@ async def joined(address: str | None, cpus: int) -> AsyncIterator[dict[str, Any]
                 raise
             if address is None:
                 raise ProctorError(f"Ray did not start on this machine: {error}") from error
-            why = str(error).strip().partition("\n")[0] or f"nothing was heard for {JOIN_SECONDS:.0f} seconds"
+            why = str(error).strip().partition("\n")[0] or f"no answer within {JOIN_SECONDS:.0f} seconds"
             raise UsageError(f"ray_address: no cluster answers at {address!r}: {why}") from None
-        if in_main_thread:
-            signal.signal(signal.SIGTERM, at_sigterm)  # Ray has put one in its place that ends the process at once
+        if is_main_thread:
+            signal.signal(signal.SIGTERM, sigterm_handler)  # Ray installs one that exits at once
         yield describe()
     finally:
         _current = None
         cluster.leaving.set()
-        if address is None or joining.done():  # else Ray may go on for minutes, looking for what is not there
+        if address is None or joining.done():  # else Ray may search for minutes
             await asyncio.wait([left])
 
 
 def describe() -> dict[str, Any]:
-    """The cluster as it is kept with a run."""
+    """The description of the cluster that is stored with a run."""
     ray = import_ray()
     nodes = {node_name(node["NodeManagerHostname"], node["NodeID"]): node["Resources"] for node in _nodes()}
-    shown = {name: {kind: int(has.get(kind, 0)) for kind in ("CPU", "GPU")} for name, has in sorted(nodes.items())}
-    return {"ray": ray.__version__, "nodes": shown}
+    counts = {
+        name: {kind: int(resources.get(kind, 0)) for kind in ("CPU", "GPU")}
+        for name, resources in sorted(nodes.items())
+    }
+    return {"ray": ray.__version__, "nodes": counts}
 
 
 def capacity() -> Capacity:
     nodes = [node["Resources"] for node in _nodes()]
-    cpus = [int(has.get("CPU", 0)) for has in nodes]
-    return Capacity(sum(cpus), sum(int(has.get("GPU", 0)) for has in nodes), max(cpus, default=0))
+    cpus = [int(node.get("CPU", 0)) for node in nodes]
+    return Capacity(sum(cpus), sum(int(node.get("GPU", 0)) for node in nodes), max(cpus, default=0))
 
 
 def free_cpus() -> int:
-    """Those that no crew of ours was promised."""
-    return capacity().cpus - current().promised
+    """The CPUs that no pool of this process has reserved."""
+    return capacity().cpus - current().reserved_cpus
 
 
 def current() -> Cluster:
@@ -241,7 +252,7 @@ def _nodes() -> list[dict[str, Any]]:
 
 
 def node_name(host: str, identifier: str) -> str:
-    return f"{host}/{identifier[:8]}"  # there may be several on one machine
+    return f"{host}/{identifier[:8]}"  # one machine may run several nodes
 
 
 def import_ray() -> Any:

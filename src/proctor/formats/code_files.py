@@ -14,8 +14,8 @@ import msgspec
 from proctor.analysis.report import Report
 from proctor.core import registry
 from proctor.core.config import build_config
-from proctor.core.evaluation import run_to_end
-from proctor.core.loading import is_file
+from proctor.core.evaluation import run_async
+from proctor.core.loading import is_task_file
 from proctor.core.task import create_task
 from proctor.core.types import Metric
 from proctor.models.providers.generations import write_generations, write_json
@@ -42,13 +42,13 @@ _NOT_IN_NAMES = re.compile(r"[^\w.,+-]+")
 
 def _short_name(task: str) -> str:
     """The name without family or folder; variants of one file have different names."""
-    if not is_file(task):
+    if not is_task_file(task):
         return task.rpartition("/")[2]
-    return _NOT_IN_NAMES.sub("-", registry.variant(task)) or _stem(task)
+    return _NOT_IN_NAMES.sub("-", registry.task_variant(task)) or _stem(task)
 
 
 def _long_name(task: str) -> str:
-    if not is_file(task):
+    if not is_task_file(task):
         return task.replace("/", "_")
     return f"{_stem(task)}_{_NOT_IN_NAMES.sub('-', task.rpartition(':')[2])}" if ":" in task else _stem(task)
 
@@ -66,9 +66,11 @@ def task_path(template: str, name: str) -> Path:
 def save_generations(report: Report, path: Path) -> None:
     """Writes what the task judges: a list of texts for each problem, empty if there was no output."""
     config = build_config(report.run.config)
-    task = create_task(registry.task_class(config.task), config.task, config.settings, config.modality, config.data)
+    task = create_task(
+        registry.load_task_class(config.task), config.task, config.settings, config.modality, config.data
+    )
     # Nothing is judged here, so that no sandbox is needed.
-    run_to_end(task.open(msgspec.structs.replace(config, generation_only=True)))
+    run_async(task.open(msgspec.structs.replace(config, generation_only=True)))
     by_index: dict[int, list[str]] = {}
     try:
         for record in report.records():
@@ -76,7 +78,7 @@ def save_generations(report: Report, path: Path) -> None:
             with suppress(Exception):  # the task may fail on outputs that it could not judge
                 texts += task.generations(record)
     finally:
-        run_to_end(task.close())
+        run_async(task.close())
     write_generations(
         path,
         _fill_gaps(by_index, config.limit_start),

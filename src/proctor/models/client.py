@@ -75,7 +75,7 @@ class ModelClient(Model):
         return self._priced(output)
 
     async def _try_within_budget(self, request: Request) -> Output:
-        async with self._budget.reserved(lambda: self._max_usage(request)):
+        async with self._budget.reserve(lambda: self._max_usage(request)):
             output = await self._try(request)
             used = output.usage.input_tokens
             if self._model.server and used + output.usage.output_tokens == 0:
@@ -98,7 +98,7 @@ class ModelClient(Model):
             try:
                 async with self._limit.slot():
                     if attempt == 1:
-                        self._budget.refuse_if_ended()  # it may have ended while the request waited
+                        self._budget.raise_if_exhausted()  # it may have ended while the request waited
                     output = await self._model.generate(request)
             except TransientModelError as error:
                 if error.retry_after is not None:

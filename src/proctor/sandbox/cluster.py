@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from proctor.distributed.actor import Labour, Node
+from proctor.distributed.actor import Node, RemoteWorker
 from proctor.distributed.cluster import free_cpus
-from proctor.distributed.pool import ActorPool, LostError
+from proctor.distributed.pool import ActorPool, WorkerLostError
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.running import open_sandbox
 from proctor.sandbox.sandbox import Sandbox
@@ -25,13 +25,13 @@ class ClusterSandbox(Sandbox):
         self.workers = workers or max(1, free_cpus())
         self.level = ""
         self._levels: dict[str, set[str]] = {}  # and the nodes that have it
-        self._crew = ActorPool(
+        self._pool = ActorPool(
             partial(_Cell, unsafe, engine),
             self.workers,
             cpus=1,
-            most=MOST_AT_ONCE,
+            max_jobs=MOST_AT_ONCE,
             paced=True,
-            welcome=self._welcome,
+            on_open=self._on_open,
         )
 
     @property
@@ -39,18 +39,18 @@ class ClusterSandbox(Sandbox):
         return self.workers * USUALLY_AT_ONCE
 
     async def open(self) -> None:
-        await self._crew.open()
+        await self._pool.open()
 
     async def close(self) -> None:
-        await self._crew.close()
+        await self._pool.close()
 
     async def judge(self, program: Program, limits: Limits) -> Verdict:
         try:
-            return await self._crew.do((program, limits))
-        except LostError as error:
+            return await self._pool.run((program, limits))
+        except WorkerLostError as error:
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 
-    def _welcome(self, node: Node, level: str) -> None:
+    def _on_open(self, node: Node, level: str) -> None:
         """Notes what holds programs there: nodes may differ."""
         self._levels.setdefault(level, set()).add(node.name)
         if len(self._levels) == 1:
@@ -59,10 +59,10 @@ class ClusterSandbox(Sandbox):
             self.level = "; ".join(f"{each} (on {', '.join(sorted(on))})" for each, on in sorted(self._levels.items()))
 
 
-class _Cell(Labour[Task, Verdict]):
+class _Cell(RemoteWorker[Task, Verdict]):
     """The sandbox of a node, with one worker."""
 
-    at_once = 1
+    max_concurrency = 1
 
     def __init__(self, unsafe: bool, engine: str) -> None:
         self._unsafe, self._engine = unsafe, engine
@@ -74,7 +74,7 @@ class _Cell(Labour[Task, Verdict]):
         self._sandbox = sandbox
         return sandbox.level
 
-    async def do(self, item: Task) -> Verdict:
+    async def process(self, item: Task) -> Verdict:
         assert self._sandbox is not None
         return await self._sandbox.judge(*item)
 

@@ -53,7 +53,7 @@ class ShapeDataset(Sequence[Example]):
             raise UsageError(f"n is a number of items and seed a whole number, not {n!r} and {seed!r}.")
         if not isinstance(few_shot, int) or few_shot < 0 or shots not in ("same", "other"):
             raise UsageError(f"few_shot is a number and shots same or other, not {few_shot!r} and {shots!r}.")
-        made = create_task(registry.task_class(task), task, settings)
+        made = create_task(registry.load_task_class(task), task, settings)
         if not isinstance(made, Task):
             raise UsageError(f"{task} is no task of the shapes family.")
         self.task = made.seeded(seed)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 from msgspec import Struct
 
-from proctor.core.config import MOST
+from proctor.core.config import MAX_COUNT
 from proctor.core.errors import StoreError, StoreWriteError, UnknownNameError, UsageError
 from proctor.core.types import Output, Record, Run
 from proctor.store.database import Database, Row
@@ -250,7 +250,7 @@ class Store:
     def record(self, run: Run, sample: int, epoch: int = 0) -> Record:
         query = "SELECT body FROM records WHERE run = ? AND sample = ? AND epoch = ?"
         # Databases reject larger integers, and no sample has such an index.
-        rows = self._read(query, (run.id, sample, epoch)) if max(abs(sample), abs(epoch)) <= MOST else []
+        rows = self._read(query, (run.id, sample, epoch)) if max(abs(sample), abs(epoch)) <= MAX_COUNT else []
         if not rows:
             raise UsageError(f"Run {run.id} has no record of sample {sample} in epoch {epoch}.")
         return _decode_record(rows[0][0])

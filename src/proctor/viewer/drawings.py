@@ -5,7 +5,7 @@ from __future__ import annotations
 from proctor.core import registry
 from proctor.core.config import FIELDS, RunConfig, build_config
 from proctor.core.errors import ProctorError
-from proctor.core.loading import is_file
+from proctor.core.loading import is_task_file
 from proctor.core.task import Task, create_task
 from proctor.core.types import Run, Sample
 
@@ -32,10 +32,10 @@ class Drawings:
 
 def _task_of(run: Run) -> tuple[Task, RunConfig] | None:
     # The viewer must not run task files.
-    if is_file(run.task):
+    if is_task_file(run.task):
         return None
     try:
-        cls = registry.task_class(run.task)
+        cls = registry.load_task_class(run.task)
         if cls.draw_sample is Task.draw_sample or cls.version != run.version:
             return None
         config = build_config({key: value for key, value in run.config.items() if key in FIELDS})

@@ -12,7 +12,7 @@ from proctor.analysis.leaderboard import rank_runs
 from proctor.analysis.report import truncation_notice
 from proctor.analysis.reviews import count_reviews
 from proctor.core.errors import NotComparableError, UsageError
-from proctor.core.options import differing, result_options, written
+from proctor.core.options import differing_options, format_options, result_options
 from proctor.core.types import TRUNCATED, UNPARSED, Record, Run
 from proctor.store.reviews import StoredReviews
 from proctor.store.store import Store
@@ -177,11 +177,11 @@ def describe_run_options(runs: Sequence[Run]) -> dict[str, str]:
         by_task[run.task].append(run)
     described: dict[str, str] = {}
     for alike in by_task.values():
-        names = set(differing(alike)) - OPTIONS_WITH_COLUMN
+        names = set(differing_options(alike)) - OPTIONS_WITH_COLUMN
         several = len({run.version for run in alike}) > 1
         for run in alike:
             options = {name: value for name, value in result_options(run).items() if name in names} if names else {}
-            described[run.id] = written({"version": run.version, **options} if several else options)
+            described[run.id] = format_options({"version": run.version, **options} if several else options)
     return described
 
 

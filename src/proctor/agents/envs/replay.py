@@ -54,7 +54,7 @@ def replay(path: Path) -> ReplayResult:
         raise UsageError(f"{path} has no steps to play again: the world was never begun.")
     header = recording.header
     known = {name: header.settings[name] for name in header.settings if name != "clock"}
-    task = create_task(registry.task_class(header.task), header.task, known)
+    task = create_task(registry.load_task_class(header.task), header.task, known)
     if not isinstance(task, EnvTask):
         raise UsageError(f"{path}: {header.task} is no exam in a world.")
     again = asyncio.run(_play(path.absolute(), recording, task))

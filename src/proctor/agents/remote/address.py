@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from proctor.agents.human import is_human
-from proctor.core.config import REMOTE, RunConfig
+from proctor.core.config import URL_PREFIXES, RunConfig
 
 if TYPE_CHECKING:
     from proctor.agents.runtime.hosting.isolation import Isolation
@@ -30,6 +30,6 @@ def held_by(config: RunConfig, isolation: Isolation | None) -> str:
     """For record, report and page; empty for a model and for a person."""
     if not config.agent or is_human(config.agent):
         return ""
-    if config.agent.startswith(REMOTE):
+    if config.agent.startswith(URL_PREFIXES):
         return str(RemoteAddress(config.agent))
     return TRUSTED if isolation is None else str(isolation)

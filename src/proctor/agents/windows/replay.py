@@ -74,7 +74,7 @@ def replay_window(path: Path) -> WindowReplay:
         raise UsageError(f"{path}: the log of an episode in a window, without its beginning or its end.")
     name = episode["exam"]
     known = episode["settings"]
-    exam = create_task(registry.task_class(name), name, known)
+    exam = create_task(registry.load_task_class(name), name, known)
     if not isinstance(exam, EvaluatorTask):
         raise UsageError(f"{path}: {name} is not played in a window.")
     played = Task(**{key: value for key, value in task.items() if key in Task.model_fields})

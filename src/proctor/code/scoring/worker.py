@@ -32,7 +32,7 @@ def load(payload: bytes) -> Callable[[int], None]:
     contents: messages.Contents = pickle.loads(payload)
     tempfile.gettempdir()  # which tries folders out, and else would do so in every call
     _hand_on_contexts()
-    loading.in_worker = True
+    loading.in_scoring_process = True
     cls = foreign.find_class(contents.origin)
     assert issubclass(cls, Task)
     settings = msgspec.convert(contents.settings, cls.Settings, strict=False)

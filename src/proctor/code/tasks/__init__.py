@@ -37,7 +37,7 @@ from proctor.code.tasks import (
 )
 from proctor.core import registry
 from proctor.core.errors import UnknownNameError, UsageError
-from proctor.core.loading import is_file
+from proctor.core.loading import is_task_file
 from proctor.core.task import create_task
 
 TASK_REGISTRY: dict[str, type[Task]] = {
@@ -101,10 +101,10 @@ def _rows_of(task: Task, get_dataset: Callable[[], Any]) -> Any:
 def _find(name: str) -> tuple[str, type[Task]]:
     if name in TASK_REGISTRY:
         return f"code/{name}", TASK_REGISTRY[name]
-    if not is_file(name) and name not in registry.installed_tasks():
+    if not is_task_file(name) and name not in registry.installed_tasks():
         known = [*TASK_REGISTRY, *registry.installed_tasks()]
         raise UnknownNameError("task", name, known, f"Tasks: {', '.join(sorted(known))}, or path/to/file.py:Class.")
-    found = registry.task_class(name)
+    found = registry.load_task_class(name)
     if not issubclass(found, Task):
         raise UsageError(f"{name} is not a code task: it does not extend proctor.code.Task.")
     return name, found

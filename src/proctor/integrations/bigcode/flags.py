@@ -156,7 +156,7 @@ def _note(text: str) -> None:
 
 
 def _settings_of(task: str) -> set[str]:
-    return {field.name for field in msgspec.structs.fields(registry.task_class(task).Settings)}
+    return {field.name for field in msgspec.structs.fields(registry.load_task_class(task).Settings)}
 
 
 def name_files(args: argparse.Namespace, runs: Sequence[RunConfig], swept: str = "") -> RunNames:

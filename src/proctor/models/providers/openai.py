@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from proctor.core.errors import ModelError, RefusedByModelError, TransientModelError, UsageError
+from proctor.core.errors import ModelError, RequestRefusedError, TransientModelError, UsageError
 from proctor.core.types import LENGTH, Output, Sample
 from proctor.models.base import (
     REASONING_TOKENS,
@@ -90,12 +90,12 @@ class OpenAIModel(Model):
                 if response.status == 200:
                     self._take_description(_description(await response.read(), self._server_name))
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
-            raise RefusedByModelError(
+            raise RequestRefusedError(
                 f"Cannot reach the model server {self._url}: {_reason(error)}. Is it running, "
                 f"and is {self.url_option} right?"
             ) from None
         except (aiohttp.ClientError, UnicodeError) as error:
-            raise RefusedByModelError(f"{self._url} does not answer like a model server: {_reason(error)}.") from None
+            raise RequestRefusedError(f"{self._url} does not answer like a model server: {_reason(error)}.") from None
 
     def _take_description(self, described: dict[str, Any]) -> None:
         # Only what depends on the weights: on some servers other fields are timestamps or random.
@@ -192,15 +192,15 @@ class OpenAIModel(Model):
             text += f" (the request had --max-tokens {request.sampling.max_tokens}: lower it)"
         return ModelError(f"HTTP {response.status}: {text}")
 
-    def _refusal(self, status: int, text: str) -> RefusedByModelError:
+    def _refusal(self, status: int, text: str) -> RequestRefusedError:
         text = self._without_key(text)
         if status not in (401, 403):
-            return RefusedByModelError(
+            return RequestRefusedError(
                 f"{self._url} has no model {self._server_name!r} or no such endpoint ({status}: {text}). "
                 f"Check the model name, {self.url_option} and {self.api_option}."
             )
         hint = "is it the right one?" if self._key else "the variable is not set."
-        return RefusedByModelError(f"{self._url} refused the API key from {self._key_env} ({status}: {text}): {hint}")
+        return RequestRefusedError(f"{self._url} refused the API key from {self._key_env} ({status}: {text}): {hint}")
 
     def _without_key(self, text: str) -> str:
         # Some servers quote the key in errors; it must not reach a record or the terminal.

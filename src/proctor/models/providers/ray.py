@@ -11,9 +11,9 @@ import msgspec
 from proctor.core.config import RunConfig
 from proctor.core.errors import ModelError, UsageError
 from proctor.core.types import Output, Sample
-from proctor.distributed.actor import Labour, Node
+from proctor.distributed.actor import Node, RemoteWorker
 from proctor.distributed.cluster import capacity
-from proctor.distributed.pool import ActorPool, LostError
+from proctor.distributed.pool import ActorPool, WorkerLostError
 from proctor.models.base import Model, Request
 
 Api = Literal["chat", "completions"]
@@ -61,9 +61,9 @@ class ClusterModel(Model):
             self._replicas,
             cpus=cpus,
             gpus=gpus,
-            most=concurrency,
+            max_jobs=concurrency,
             paced=False,
-            welcome=self._welcome,
+            on_open=self._on_open,
         )
 
     async def prepare(self, samples: Callable[[], Iterable[Sample]]) -> None:
@@ -75,14 +75,14 @@ class ClusterModel(Model):
 
     async def generate(self, request: Request) -> Output:
         try:
-            return await self._pool.do(request)
-        except LostError as error:
+            return await self._pool.run(request)
+        except WorkerLostError as error:
             raise ModelError(str(error)) from None
 
     async def close(self) -> None:
         await self._pool.close()
 
-    def _welcome(self, node: Node, opened: _ReplicaInfo) -> None:
+    def _on_open(self, node: Node, opened: _ReplicaInfo) -> None:
         identity = opened.identity
         if self._known and identity != self._identity:
             changed = ", ".join(sorted(key for key in identity if identity[key] != self._identity.get(key)))
@@ -90,8 +90,8 @@ class ClusterModel(Model):
         self._known = True
         self._identity, self.default_api, self.no_images_reason = identity, opened.default_api, opened.no_images_reason
         self.reasoning_tokens = opened.reasoning_tokens
-        self._pool.most = max(opened.slots, MIN_CONCURRENCY)
-        self.slots = self._replicas * self._pool.most
+        self._pool.max_jobs = max(opened.slots, MIN_CONCURRENCY)
+        self.slots = self._replicas * self._pool.max_jobs
 
 
 def _placement(config: RunConfig) -> _Placement:
@@ -107,19 +107,19 @@ def _placement(config: RunConfig) -> _Placement:
     return _Placement(max(1, available // cpus), cpus, 0)
 
 
-class _ModelReplica(Labour[Request, Output]):
+class _ModelReplica(RemoteWorker[Request, Output]):
     def __init__(self, opener: Opener, config: RunConfig) -> None:
         self._model = opener(config)
 
     async def open(self) -> _ReplicaInfo:
         model = self._model
         await model.prepare(lambda: ())
-        self.at_once = model.slots
+        self.max_concurrency = model.slots
         return _ReplicaInfo(
             model.identity(), model.default_api, model.reasoning_tokens, model.no_images_reason, model.slots
         )
 
-    async def do(self, item: Request) -> Output:
+    async def process(self, item: Request) -> Output:
         return await self._model.generate(item)
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from proctor.core.config import user_path
 from proctor.core.errors import UsageError, did_you_mean
-from proctor.core.loading import PREFIX, import_file, said_where
+from proctor.core.loading import MODULE_PREFIX, describe_error, import_file
 
 
 class Recipe(Struct, frozen=True):
@@ -60,7 +60,7 @@ def parse_recipe(text: str, what: str) -> Recipe:
         known = [key for key in vars(error.obj) if not key.startswith("_")] if error.obj is not None else []
         raise UsageError(f"{what}: {place} has no {name!r}{did_you_mean(name, known)}") from None
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{what} {text!r} could not be imported: {said_where(error)}") from error
+        raise UsageError(f"{what} {text!r} could not be imported: {describe_error(error)}") from error
     return recipe
 
 
@@ -71,7 +71,7 @@ def recipe_of(made: type, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | N
         raise UsageError(f"{made.__qualname__} is defined inside a function: a process of its own cannot import it.")
     if file is None:
         raise UsageError(f"{made.__qualname__} was typed at a prompt: put it into a file, for a process of its own.")
-    is_script = made.__module__ == "__main__" or made.__module__.startswith(PREFIX)
+    is_script = made.__module__ == "__main__" or made.__module__.startswith(MODULE_PREFIX)
     try:
         arguments = pickle.dumps((args, kwargs or {})) if args or kwargs else b""
     except Exception as error:

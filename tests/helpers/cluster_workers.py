@@ -1,4 +1,4 @@
-"""What the workers of a test's crew do on their nodes."""
+"""Workers that tests run on the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 from typing import Any
 
 from proctor.core.errors import MissingExtraError, UsageError
-from proctor.distributed.actor import Labour
+from proctor.distributed.actor import RemoteWorker
 
 
-class Doubling(Labour[Any, Any]):
-    """Doubles numbers; other items are orders to end, or to fail."""
+class Doubling(RemoteWorker[Any, Any]):
+    """Doubles numbers; the item "end" kills the process, "fail" raises an error."""
 
-    at_once = 1
+    max_concurrency = 1
 
     async def open(self) -> int:
         return os.getpid()
 
-    async def do(self, item: Any) -> Any:
+    async def process(self, item: Any) -> Any:
         if item == "end":
             os._exit(1)
         if item == "fail":
@@ -28,6 +28,6 @@ class Doubling(Labour[Any, Any]):
         pass
 
 
-class Unfit(Doubling):
+class FailsToOpen(Doubling):
     async def open(self) -> int:
-        raise UsageError("this cannot be done here.")
+        raise UsageError("this node lacks a part.")
