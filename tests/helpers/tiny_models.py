@@ -116,8 +116,8 @@ def save_vision_model(kind: str, folder: Path, template: str | None = IMAGE_TEMP
     import torch
     import transformers
 
-    place, tokens = IMAGE_TOKENS[kind]
-    template = template and template.replace("PLACE", place)
+    placeholder, tokens = IMAGE_TOKENS[kind]
+    template = template and template.replace("PLACE", placeholder)
     tokenizer = make_tokenizer(template, bos_token="<|im_start|>", extra_special_tokens=tokens)
     names = list(tokens.values()) if isinstance(tokens, dict) else tokens
     numbers = dict(zip(names, tokenizer.convert_tokens_to_ids(names), strict=True))

@@ -59,7 +59,7 @@ def test_invalid_counts_are_refused(estimate: Callable[[int, int, int], float], 
 
 
 def record(index: int, passed: str, epoch: int = 0) -> Record:
-    """A problem whose tries are told by letters: '+' passed, '-' did not."""
+    """A problem with a letter per completion: '+' passed, '-' failed."""
     verdicts = [{"passed": letter == "+", "verdict": "…"} for letter in passed]
     return Record(Sample(f"p{index}", index, "?"), epoch, score=Score(float("+" in passed), answer=verdicts))
 

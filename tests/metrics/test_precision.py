@@ -90,7 +90,7 @@ def test_what_is_ever_excluded_stays_so(kind: str) -> None:
 
 
 def test_an_ordinary_interval_would_not_hold() -> None:
-    """Whoever looks at Wilson's interval after every sample finds the mean outside of it far too often."""
+    """With a look after every sample, Wilson's interval excludes the mean far too often."""
     rights = right(0.5)(np.random.default_rng(3))[:200].cumsum(axis=1)
     missed = 0
     for sums in rights:

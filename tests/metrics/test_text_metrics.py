@@ -74,8 +74,8 @@ def test_edit_distance_equals_the_table(a: str, b: str) -> None:
 
 
 @given(texts, st.integers(0, 80), st.sampled_from(["", "x", "xyz"]))
-def test_edit_distance_of_near_texts(text: str, place: int, inserted: str) -> None:
-    assert edit_distance(text[:place] + inserted + text[place:], text) == len(inserted)
+def test_edit_distance_of_near_texts(text: str, position: int, inserted: str) -> None:
+    assert edit_distance(text[:position] + inserted + text[position:], text) == len(inserted)
 
 
 @pytest.mark.parametrize(("a", "b", "distance"), [("kitten", "sitting", 3), ("saturday", "sunday", 3), ("", "abc", 3)])

@@ -1,4 +1,4 @@
-"""How many requests a server is sent at once: by simulated servers in virtual time, and by real ones on loopback."""
+"""The adaptive concurrency limit, with simulated servers in virtual time and real ones on loopback."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def make_client(model: Model, **options: object) -> ModelClient:
 
 
 async def ask(client: ModelClient, number: int) -> None:
-    """As a run does it: twice as many samples in hand as there are slots."""
+    """Send requests as a run does: twice as many samples in flight as there are slots."""
     left = number
     workers: set[asyncio.Task[None]] = set()
 
@@ -93,9 +93,9 @@ def test_limit_converges_to_server_capacity(at_once: int, retry_after: float | N
     run_in_virtual_time(ask(client, 100 * at_once + 500))
     assert server.answered == 100 * at_once + 500
     late = server.crowds[len(server.crowds) // 2 :]
-    assert sum(late) / len(late) >= 0.6 * at_once, "it does not fall far below"
+    assert sum(late) / len(late) >= 0.6 * at_once, "the limit stays near the capacity"
     assert 0.7 * at_once <= client.slots <= 1.2 * at_once + 1
-    assert server.refused <= 0.1 * server.answered + 2 * START_SLOTS, "nor does it run against the wall again and again"
+    assert server.refused <= 0.1 * server.answered + 2 * START_SLOTS, "and exceeds it rarely"
 
 
 def test_limit_grows_to_maximum() -> None:
@@ -108,7 +108,7 @@ def test_limit_grows_to_maximum() -> None:
 
 
 class Queueing(Server):
-    """Takes all that comes, but works at so many only."""
+    """Accepts all requests, but processes only so many at once."""
 
     def __init__(self, workers: int) -> None:
         super().__init__(10_000)
@@ -157,7 +157,7 @@ def test_limit_grows_after_server_recovers() -> None:
 
 
 class Hanging(Server):
-    """Answers nothing in time when there are too many."""
+    """Times out when there are too many requests."""
 
     async def generate(self, request: Request) -> Output:
         try:
@@ -176,7 +176,7 @@ def test_timeouts_count_as_pushback() -> None:
 
 
 class Failing(Server):
-    """Breaks down now and then, however few ask."""
+    """Fails at random, however few requests there are."""
 
     async def generate(self, request: Request) -> Output:
         if self.random.random() < 0.2:
@@ -250,7 +250,7 @@ def test_cancelled_request_releases_its_slot() -> None:
             tasks = [asyncio.create_task(hold(release)) for _ in range(8)]
             await asyncio.sleep(0)
             if round_number % 2:
-                release.set()  # some are given a place in the very moment in which they are called off
+                release.set()  # some get a slot at the moment they are cancelled
                 await asyncio.sleep(0)
             for task in tasks:
                 task.cancel()
@@ -384,7 +384,7 @@ def test_truncated_response_is_retried(adding: str) -> None:
     """A server that promises more bytes than it sends."""
     asked = 0
 
-    async def scene(ready: threading.Event, place: list[int], stop: threading.Event) -> None:
+    async def scene(ready: threading.Event, port: list[int], stop: threading.Event) -> None:
         async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             nonlocal asked
             head = await reader.readuntil(b"\r\n\r\n")
@@ -400,18 +400,18 @@ def test_truncated_response_is_retried(adding: str) -> None:
             writer.close()
 
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
-        place.append(server.sockets[0].getsockname()[1])
+        port.append(server.sockets[0].getsockname()[1])
         ready.set()
         await asyncio.to_thread(stop.wait)
         server.close()
 
     ready, stop = threading.Event(), threading.Event()
-    place: list[int] = []
-    thread = threading.Thread(target=lambda: asyncio.run(scene(ready, place, stop)))
+    port: list[int] = []
+    thread = threading.Thread(target=lambda: asyncio.run(scene(ready, port, stop)))
     thread.start()
     assert ready.wait(30)
     try:
-        report = proctor.evaluate(adding, "openai/m", base_url=f"http://127.0.0.1:{place[0]}/v1", limit=1)
+        report = proctor.evaluate(adding, "openai/m", base_url=f"http://127.0.0.1:{port[0]}/v1", limit=1)
     finally:
         stop.set()
         thread.join()

@@ -18,7 +18,7 @@ REQUEST = Request("?", Sampling(max_tokens=1), 0, Sample("s", 0, "?"))
 
 
 class Flaky(Model):
-    """Fails so many times, then answers; notes when it was asked."""
+    """Fails so many times, then answers; records the times of its requests."""
 
     name = "flaky"
 
@@ -76,7 +76,7 @@ def test_attempts_are_counted() -> None:
 
 
 class Bucket(Model):
-    """Lets so many requests through in each period; the others are told to come back."""
+    """Accepts so many requests per period, and rejects the others with Retry-After."""
 
     name = "bucket"
 
@@ -125,7 +125,7 @@ def test_retry_after_zero_waits_minimum_pause() -> None:
 
 
 class Batching(Model):
-    """Answers when so many requests are there, and not before."""
+    """Answers only once so many requests have arrived."""
 
     name = "batching"
 

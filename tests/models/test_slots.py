@@ -1,4 +1,4 @@
-"""Continuous batching, with tiny models on a processor: the same code as on a GPU, but for its kernels and graphs."""
+"""Continuous batching with tiny models on a CPU: the code of a GPU without its kernels and graphs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def all_of(completion: Completion) -> tuple[list[int], str, str]:
 
 
 class Spy:
-    """Notes the shape of everything that a model reads."""
+    """Records the shapes of a model's inputs."""
 
     def __init__(self, model: Any) -> None:
         self.shapes: list[tuple[int, int]] = []
@@ -188,13 +188,13 @@ def test_deferred_tokens_give_same_text(tokenizer: Any, text: str, stop: list[st
 # Drawing
 
 
-@hypothesis.given(seed=strategies.integers(0, 2**64 - 1), place=strategies.integers(0, 10**6))
-def test_device_draws_equal_completion_draws(tokenizer: Any, seed: int, place: int) -> None:
+@hypothesis.given(seed=strategies.integers(0, 2**64 - 1), position=strategies.integers(0, 10**6))
+def test_device_draws_equal_completion_draws(tokenizer: Any, seed: int, position: int) -> None:
     completion = Completion(TokenizedPrompt((1,)), Sampling(1, seed=seed), 1, frozenset(), tokenizer, [])
-    completion.tokens = [0] * place if place < 100 else range(place)  # type: ignore[assignment]
+    completion.tokens = [0] * position if position < 100 else range(position)  # type: ignore[assignment]
     key = mix(seed)
     keys = torch.tensor([key - 2**64 if key >= 2**63 else key])
-    assert sampler.draw_uniform(keys, torch.tensor([place])).tolist() == [completion.draw()]
+    assert sampler.draw_uniform(keys, torch.tensor([position])).tolist() == [completion.draw()]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -404,7 +404,7 @@ def test_completion_that_does_not_fit_alone_fails_alone(
 
 @pytest.mark.slow
 def test_waiting_prompts_release_pages(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prompts that wait take pages that somebody under way needs more."""
+    """Pages of waiting prompts are released for running completions."""
     requests = [request(prompt * 3, max_tokens=100, **SAMPLED) for prompt in PROMPTS]
     expected = [all_of(c) for c in decode_all(in_slots(make_model("Llama"), tokenizer, 1), requests)]
     scarce(monkeypatch, 16)
@@ -497,7 +497,7 @@ def test_failing_detokenization_fails_only_its_completion(
 
 
 def test_no_memory_for_first_page_fails_request(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else may have taken it between the trial and the allocation."""
+    """Another process may take the memory between the trial and the allocation."""
     engine = in_slots(make_model("Llama"), tokenizer, 2)
     with monkeypatch.context() as scarcity:
         scarcity.setattr(Pages, "_resize", lambda pages, count: run_out())
@@ -511,7 +511,7 @@ def test_no_memory_for_first_page_fails_request(tokenizer: Any, monkeypatch: pyt
 
 @pytest.fixture
 def endless() -> tuple[Any, Any]:
-    """A model that would go on for hours."""
+    """A model that would generate for hours."""
     model = make_model("Llama", max_position_embeddings=10**7)
     model.generation_config.eos_token_id = None
     tokenizer = make_tokenizer()

@@ -645,11 +645,11 @@ def test_folder_digest_detects_changes_in_every_part(tmp_path: Path) -> None:
     before = folder_digest(tmp_path)
     (tmp_path / "README.md").write_text("two")
     assert folder_digest(tmp_path) == before
-    for place in (0, 2**20 - 1, 2**20, 2**20 + 2**22, len(content) - 1):
-        content[place] = 1
+    for offset in (0, 2**20 - 1, 2**20, 2**20 + 2**22, len(content) - 1):
+        content[offset] = 1
         weights.write_bytes(content)
         assert folder_digest(tmp_path) != before
-        content[place] = 0
+        content[offset] = 0
     (tmp_path / "config.json").write_text("{}")
     assert folder_digest(tmp_path) != before
 

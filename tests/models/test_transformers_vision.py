@@ -1,4 +1,4 @@
-"""Local models that see: tiny ones with random weights, but real ones, shown real pictures."""
+"""Local vision models: tiny models with random weights and real images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from PIL import Image as Picture
+from PIL import Image as PILImage
 
 import proctor
 from helpers.model_session import ModelSession, decode_all
@@ -38,12 +38,12 @@ from proctor.models.inference.sequential import SequentialWorker  # noqa: E402
 from proctor.models.inference.trial import DIFFERENT_LOGITS, find_batching_obstacle  # noqa: E402
 
 TOGETHER = ["Llava", "Qwen2VL", "Qwen2_5_VL", "Qwen3VL", "Idefics3", "Gemma3"]
-ALONE = "Mllama"  # looks at its pictures from the side, by layers of their own
+ALONE = "Mllama"  # cross-attention to images
 SAMPLED = {"temperature": 1.0, "top_p": 0.95, "top_k": 200}
 
 
-def picture(width: int, height: int, colour: str = "red") -> Image:
-    drawn = Picture.new("RGB", (width, height), "white")
+def draw_image(width: int, height: int, colour: str = "red") -> Image:
+    drawn = PILImage.new("RGB", (width, height), "white")
     drawn.paste(colour, (width // 4, height // 3, width // 2, height - 5))
     file = io.BytesIO()
     drawn.save(file, "PNG")
@@ -67,12 +67,12 @@ class LoadedModel(NamedTuple):
 
 
 PROMPTS: list[Prompt] = [
-    asked(picture(40, 60), "What is in the box?"),
+    asked(draw_image(40, 60), "What is in the box?"),
     "The quick brown fox",
-    asked("Here is one", picture(90, 50, "blue"), "and another", picture(30, 30), ". Which is larger?"),
-    (Message("system", "Be brief."), *asked(picture(64, 20), "The lazy dog"), Message("assistant", "sleeps on")),
+    asked("Here is one", draw_image(90, 50, "blue"), "and another", draw_image(30, 30), ". Which is larger?"),
+    (Message("system", "Be brief."), *asked(draw_image(64, 20), "The lazy dog"), Message("assistant", "sleeps on")),
     (Message("user", "What is in the box? There are three red circles, two blue squares and a green triangle."),),
-    asked(picture(100, 100, "green")),
+    asked(draw_image(100, 100, "green")),
 ]
 
 
@@ -94,7 +94,7 @@ def each(request: pytest.FixtureRequest, folders: Callable[[str], Path]) -> Load
 
 @pytest.fixture(scope="module")
 def qwen(folders: Callable[[str], Path]) -> LoadedModel:
-    """Pictures of different sizes have different numbers of tokens, and take up slots of two dimensions."""
+    """Images of different sizes have different numbers of tokens, and two-dimensional positions."""
     return loaded(folders("Qwen2VL"))
 
 
@@ -134,11 +134,11 @@ def as_the_library_reads(prompt: Prompt, processor: Any) -> Any:
 def as_the_library_has_it(part: Text | Image) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
-    return {"type": "image", "image": Picture.open(io.BytesIO(part.data))}
+    return {"type": "image", "image": PILImage.open(io.BytesIO(part.data))}
 
 
 class Spy:
-    """Notes what a model reads: the shape, and whether with pictures."""
+    """Records the shapes of a model's inputs, and whether they include images."""
 
     def __init__(self, model: Any) -> None:
         self.read: list[tuple[int, int, bool]] = []
@@ -184,7 +184,7 @@ def test_completions_do_not_depend_on_batch(each: LoadedModel) -> None:
 
 def test_prompts_with_equal_tokens_keep_their_images(qwen: LoadedModel) -> None:
     colours = ["red", "blue", "yellow", "black"]
-    prompts = [asked(picture(50, 50, colour), "What is in the box?") for colour in colours]
+    prompts = [asked(draw_image(50, 50, colour), "What is in the box?") for colour in colours]
     completions = decode_all(qwen.engine(4), [request(prompt) for prompt in prompts])
     assert len({completion.prompt_tokens for completion in completions}) == 1
     assert len({tuple(completion.tokens) for completion in completions}) == len(colours)
@@ -220,7 +220,7 @@ def test_stop_strings_and_limits(each: LoadedModel) -> None:
 
 def test_context_counts_image_tokens(qwen: LoadedModel) -> None:
     with pytest.raises(ModelError, match=r"has \d{3} tokens and the model's context is 512"):
-        qwen.encoder.start(request(asked(*[picture(100, 100)] * 40)))
+        qwen.encoder.start(request(asked(*[draw_image(100, 100)] * 40)))
 
 
 def test_batch_that_does_not_fit_is_halved(qwen: LoadedModel, caplog: pytest.LogCaptureFixture) -> None:
@@ -273,10 +273,10 @@ def test_vision_prompt_that_does_not_fit_alone_fails_alone(mllama: LoadedModel) 
             raise torch.OutOfMemoryError("CUDA out of memory.")
 
     hook = model.register_forward_pre_hook(refuse, with_kwargs=True)
-    seen, text = Job(request(PROMPTS[0])), Job(request(PROMPTS[1]))
-    engine.submit([seen, text])
+    with_image, text = Job(request(PROMPTS[0])), Job(request(PROMPTS[1]))
+    engine.submit([with_image, text])
     with pytest.raises(ModelError, match="do not fit into memory, even alone"):
-        seen.future.result(600)
+        with_image.future.result(600)
     assert text.future.result(600).usage.output_tokens == 12
     hook.remove()
     engine.close()
@@ -441,10 +441,10 @@ def test_task_without_images_is_decoded_in_slots(
     monkeypatch.setattr("proctor.models.providers.transformers.SLOT_DEVICES", {"cpu"})
     requests = [request("The quick brown fox"), request("What is in the box? There are three red circles")]
     text = [each.sample for each in requests]
-    seen = request(asked(picture(40, 30), "What is this?"))
+    with_image = request(asked(draw_image(40, 30), "What is this?"))
     texts = []
     for samples, inputs_known, decoding in (
-        ([*text, seen.sample], True, "plain: it takes pictures"),
+        ([*text, with_image.sample], True, "plain: it takes pictures"),
         (text, False, "plain: it takes pictures"),  # in a game pictures come later
         (text, True, "slots without graphs"),
     ):
@@ -452,10 +452,10 @@ def test_task_without_images_is_decoded_in_slots(
             assert session.model.identity()["decoding"] == decoding
             texts.append([output.text for output in session.ask(*requests)])
             if decoding.startswith("plain"):
-                assert session.ask(seen)
+                assert session.ask(with_image)
             else:
                 with pytest.raises(ModelError, match="does not take images: the first samples had none"):
-                    session.ask(seen)
+                    session.ask(with_image)
     assert texts[0] == texts[1] == texts[2]
 
 

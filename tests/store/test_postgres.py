@@ -169,7 +169,7 @@ def test_run_fails_when_server_is_killed(adding: str, own_server: PostgresServer
     assert "Stored records are kept. After fixing the cause: proctor resume 20" in said
     assert PASSWORD not in said
     assert ESCAPED_PASSWORD not in said
-    with pytest.raises(StoreError, match=r"Cannot use the store postgresql://team@/exams1\?host=.*connection"):
+    with pytest.raises(StoreError, match=r"Cannot use the store postgresql://team@/runs1\?host=.*connection"):
         open_store(mode="read")
     own_server.start()
     store = open_store(mode="read")
@@ -211,7 +211,7 @@ def test_lost_run_lock_stops_writer(postgres: str, postgres_server: PostgresServ
 
     with pytest.raises(StoreWriteError, match=f"another process has resumed run {RUN.id}"):
         exam()
-    with pytest.raises(StoreWriteError, match="another process has gone on"):
+    with pytest.raises(StoreWriteError, match="another process has resumed"):
         store.save(msgspec.structs.replace(RUN, status="failed"))
     assert open_store().run(RUN.id).status == "running"
 
@@ -235,7 +235,7 @@ def test_missing_server_is_explained(own_server: PostgresServer) -> None:
     store = open_store()
     own_server.kill()
     for ask in (store.runs, store.change_mark, lambda: store.status(RUN), lambda: store.artifacts(RUN, 0)):
-        with pytest.raises((StoreError, StoreWriteError), match=r"postgresql://team@/exams.* failed: .*"):
+        with pytest.raises((StoreError, StoreWriteError), match=r"postgresql://team@/runs.* failed: .*"):
             ask()
     with pytest.raises(StoreError, match="Reading the store"), store.lock_run(RUN.id):
         pass
@@ -288,7 +288,8 @@ def test_refused_logins_are_explained(postgres_server: PostgresServer, proctor: 
 def test_empty_database_is_explained(postgres: str, proctor: Command) -> None:
     done = proctor("list", "runs")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "is still empty postgresql://team@/exams" in done.stderr
+    assert "The store postgresql://team@/runs" in done.stderr
+    assert "is still empty" in done.stderr
     assert proctor("resume", "latest").returncode == 2
     assert proctor("list").returncode == 0
 

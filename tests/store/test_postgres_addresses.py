@@ -13,7 +13,7 @@ from proctor.store import open_store, store_location
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("url", "location"),
     [
         ("postgresql://ann:se%40cret@db.example:5433/exams", "postgresql://ann@db.example:5433/exams"),
         ("postgres://ann:secret@db.example/exams?sslmode=require", "postgresql://ann@db.example/exams"),
@@ -23,8 +23,8 @@ from proctor.store import open_store, store_location
         ("postgresql://[::1]:5432/exams", "postgresql://[::1]:5432/exams"),
     ],
 )
-def test_location_has_no_password(url: str, place: str) -> None:
-    assert store_location(url) == place
+def test_location_has_no_password(url: str, location: str) -> None:
+    assert store_location(url) == location
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def store(each_store: str) -> Iterator[Store]:
     store.close()
 
 
-def places(store: Store, **wanted: Any) -> list[tuple[int, int]]:
-    asked = RecordFilter(**wanted)
+def find_keys(store: Store, **conditions: Any) -> list[tuple[int, int]]:
+    asked = RecordFilter(**conditions)
     lines = store.summaries(RUN, asked, 0, 100)
     assert store.count(RUN, asked) == len(lines)
     return [(line.sample, line.epoch) for line in lines]
@@ -88,7 +88,7 @@ def test_summaries_are_paged(store: Store) -> None:
     ],
 )
 def test_filter_by_outcome(store: Store, outcome: str, found: list[tuple[int, int]]) -> None:
-    assert places(store, outcome=outcome) == found
+    assert find_keys(store, outcome=outcome) == found
 
 
 @pytest.mark.parametrize(
@@ -111,16 +111,16 @@ def test_filter_by_outcome(store: Store, outcome: str, found: list[tuple[int, in
     ],
 )
 def test_filter_by_text(store: Store, text: str, found: list[tuple[int, int]]) -> None:
-    assert places(store, text=text) == found
+    assert find_keys(store, text=text) == found
 
 
 def test_filter_by_metadata(store: Store) -> None:
-    assert places(store, metadata={"colour": "red"}) == [(0, 0)], "the whole value, not its beginning"
-    assert places(store, metadata={"n": "12"}) == [(1, 0)]
-    assert places(store, metadata={"n": "1", "colour": "red"}) == [(0, 0)]
-    assert places(store, metadata={"n": "1", "colour": "reddish"}) == []
-    assert places(store, metadata={"n": "12"}, text="straße", outcome="fail") == [(1, 0)]
-    assert places(store, metadata={"n": "12"}, text="straße", outcome="pass") == []
+    assert find_keys(store, metadata={"colour": "red"}) == [(0, 0)], "the whole value, not its beginning"
+    assert find_keys(store, metadata={"n": "12"}) == [(1, 0)]
+    assert find_keys(store, metadata={"n": "1", "colour": "red"}) == [(0, 0)]
+    assert find_keys(store, metadata={"n": "1", "colour": "reddish"}) == []
+    assert find_keys(store, metadata={"n": "12"}, text="straße", outcome="fail") == [(1, 0)]
+    assert find_keys(store, metadata={"n": "12"}, text="straße", outcome="pass") == []
 
 
 def test_neighbours(store: Store) -> None:
@@ -165,14 +165,14 @@ def test_search_cache_is_invalidated_by_writes(store: Store) -> None:
 
 def test_search_cache_is_bounded(store: Store) -> None:
     for number in range(100):
-        assert places(store, text="red", metadata={"n": str(number)}) == [(0, 0)] * (number == 1)
+        assert find_keys(store, text="red", metadata={"n": str(number)}) == [(0, 0)] * (number == 1)
 
 
 def test_search_index_follows_rewritten_record(store: Store) -> None:
     with Writer(store, RUN) as writer:
         writer.put(Record(Sample("s2", 2, "What is blue?"), 0, (Output("the sea"),), Score(1.0)), b"")
-    assert places(store, text="server is ill") == []
-    assert places(store, text="the sea", outcome="pass") == [(2, 0)]
+    assert find_keys(store, text="server is ill") == []
+    assert find_keys(store, text="the sea", outcome="pass") == [(2, 0)]
 
 
 # -- reviews ----------------------------------------------------------------------------------
@@ -204,10 +204,10 @@ def test_summaries_show_stars_and_comments(store: Store) -> None:
     review(store, "comment", "hm", sample=1)
     line = store.summaries(RUN, RecordFilter(), 0, 1)[0]
     assert (line.starred, line.comments) == (True, 2)
-    assert places(store, starred=True) == [(0, 0)]
-    assert places(store, commented=True) == [(0, 0), (1, 0)]
-    assert places(store, commented=True, starred=True) == [(0, 0)]
-    assert places(store, commented=True, outcome="fail") == [(1, 0)]
+    assert find_keys(store, starred=True) == [(0, 0)]
+    assert find_keys(store, commented=True) == [(0, 0), (1, 0)]
+    assert find_keys(store, commented=True, starred=True) == [(0, 0)]
+    assert find_keys(store, commented=True, outcome="fail") == [(1, 0)]
 
 
 def test_newest_review_of_author_counts(store: Store) -> None:
@@ -215,13 +215,13 @@ def test_newest_review_of_author_counts(store: Store) -> None:
         review(store, "star", starred)
     review(store, "comment", "old")
     review(store, "comment", "new")
-    assert places(store, starred=True) == []
+    assert find_keys(store, starred=True) == []
     assert [r.body for r in StoredReviews(store.reviews(RUN)).comments[0, 0]] == ["new"]
     review(store, "star", True, author="bob")
     review(store, "star", False)
-    assert places(store, starred=True) == [(0, 0)], "bob's star is not ann's to take away"
+    assert find_keys(store, starred=True) == [(0, 0)], "bob's star is not ann's to take away"
     review(store, "comment", "")
-    assert places(store, commented=True) == []
+    assert find_keys(store, commented=True) == []
     assert len(store.reviews(RUN)) == 9, "nothing is ever taken away"
 
 
@@ -237,12 +237,12 @@ def test_newest_score_of_all_authors_is_last(store: Store) -> None:
 
 def test_files_of_a_sample(store: Store) -> None:
     folder = store.artifact_folder(RUN)
-    for name in ("000000-0-1/film.mp4", "000000-0-2/deep/log", "000000-1-1/film.mp4", "process-1.log"):
+    for name in ("000000-0-1/video.mp4", "000000-0-2/deep/log", "000000-1-1/video.mp4", "process-1.log"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     store._database.artifacts.save(RUN.id)
-    assert store.artifacts(RUN, 0) == ["000000-0-1/film.mp4", "000000-0-2/deep/log"]
-    assert store.artifacts(RUN, 0, 1) == ["000000-1-1/film.mp4"]
+    assert store.artifacts(RUN, 0) == ["000000-0-1/video.mp4", "000000-0-2/deep/log"]
+    assert store.artifacts(RUN, 0, 1) == ["000000-1-1/video.mp4"]
     assert store.artifacts(RUN, 7) == []
     size, file = store.open_artifact(RUN, "process-1.log")
     with file:

@@ -47,27 +47,27 @@ def test_files_are_read_in_parts(open_team_store: OpenStore) -> None:
     folder = store.artifact_folder(RUN)
     (folder / "000000-0-1").mkdir(parents=True)
     content = os.urandom(2 * PART + 12_345)
-    (folder / "000000-0-1" / "film.mp4").write_bytes(content)
+    (folder / "000000-0-1" / "video.mp4").write_bytes(content)
     (folder / "000000-0-1" / "empty").touch()
     (folder / "000000-0-1" / os.fsdecode(b"odd-\xff")).touch()
     with store.working_folder(RUN):
         pass
     assert not folder.exists(), "the copy is enough"
-    assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/film.mp4", "000000-0-1/odd-?"]
-    size, file = store.open_artifact(RUN, "000000-0-1/film.mp4")
+    assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/video.mp4", "000000-0-1/odd-?"]
+    size, file = store.open_artifact(RUN, "000000-0-1/video.mp4")
     with file:
         assert size == len(content)
         assert file.read() == content
-        for place, length in ((PART - 10, 20), (5, 3), (2 * PART + 12_000, 999), (size, 1), (0, PART + 1)):
-            file.seek(place)
-            assert file.read(length) == content[place : place + length]
+        for offset, length in ((PART - 10, 20), (5, 3), (2 * PART + 12_000, 999), (size, 1), (0, PART + 1)):
+            file.seek(offset)
+            assert file.read(length) == content[offset : offset + length]
         assert file.seek(-5, io.SEEK_END) == size - 5
         assert file.read() == content[-5:]
     size, file = store.open_artifact(RUN, "000000-0-1/empty")
     with file:
         assert (size, file.read()) == (0, b"")
-    with pytest.raises(UsageError, match=f"Run {RUN.id} has no file 'film.mp4'"):
-        store.open_artifact(RUN, "film.mp4")
+    with pytest.raises(UsageError, match=f"Run {RUN.id} has no file 'video.mp4'"):
+        store.open_artifact(RUN, "video.mp4")
 
 
 def test_files_are_stored_before_their_record(open_team_store: OpenStore) -> None:
