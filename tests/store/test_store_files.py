@@ -53,7 +53,7 @@ def test_files_are_read_in_parts(open_team_store: OpenStore) -> None:
     with store.working_folder(RUN):
         pass
     assert not folder.exists(), "the copy is enough"
-    assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/video.mp4", "000000-0-1/odd-?"]
+    assert store.artifacts(RUN, 0) == ["000000-0-1/empty", "000000-0-1/odd-?", "000000-0-1/video.mp4"]
     size, file = store.open_artifact(RUN, "000000-0-1/video.mp4")
     with file:
         assert size == len(content)
