@@ -44,7 +44,7 @@ from proctor.agents.games.hexagon.rules import (
 from proctor.agents.games.hexagon.state import SLOT, StateFile, read_state, state_of
 from proctor.core.random import Stream
 
-pygame = pytest.importorskip("pygame", reason="the extra desktop is not installed: pip install 'proctor[desktop]'")
+pygame = pytest.importorskip("pygame", reason="the extra desktop is not installed: pip install 'proctor-eval[desktop]'")
 
 from proctor.agents.games.hexagon.drawing import HexagonRenderer  # noqa: E402
 from proctor.agents.games.hexagon.window import LONGEST_STALL, Keys, Pace  # noqa: E402

@@ -113,7 +113,7 @@ def test_what_has_no_display_is_not_recorded(proctor: Command) -> None:
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "mcap.writer", None)
-    with pytest.raises(UsageError, match=r"an episode as OWAMcap.*proctor\[owamcap\]"):
+    with pytest.raises(UsageError, match=r"an episode as OWAMcap.*proctor-eval\[owamcap\]"):
         OWAMcapWriter(tmp_path / "episode.mcap")
 
 

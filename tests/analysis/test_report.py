@@ -38,7 +38,7 @@ def test_to_pandas(adding: str, each_store: str) -> None:
 def test_to_pandas_names_the_missing_extra(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     report = proctor.evaluate(adding, "scripted/oracle")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'proctor\[pandas\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'proctor-eval\[pandas\]'"):
         report.to_pandas()
 
 

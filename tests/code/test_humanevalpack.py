@@ -125,7 +125,7 @@ def test_a_chat_is_asked_for_the_function_in_any_form() -> None:
 
 def test_a_form_that_needs_a_package_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "diff_match_patch", None)
-    with pytest.raises(UsageError, match=r"The prompt form diff needs .*proctor\[diff\]"):
+    with pytest.raises(UsageError, match=r"The prompt form diff needs .*proctor-eval\[diff\]"):
         get_task("humanevalfixdocs-python", Arguments(prompt="diff"), data=PYTHON)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from proctor.code.rows import load_dataset
 from proctor.core.errors import MissingExtraError, UsageError
-from proctor.core.extras import import_extra
+from proctor.core.extras import import_extra, missing_extra
 from proctor.distributed.cluster import import_ray
 from proctor.models.providers import vllm
 from proctor.store import open_store
@@ -22,7 +22,7 @@ def test_installed_module_is_imported() -> None:
 
 
 def test_missing_module_names_the_extra() -> None:
-    with pytest.raises(MissingExtraError, match=r"reading needs the extra 'text': pip install 'proctor\[text\]'"):
+    with pytest.raises(MissingExtraError, match=r"reading needs the extra 'text': pip install 'proctor-eval\[text\]'"):
         import_extra("no_such_module.at_all", "reading", "text")
 
 
@@ -31,7 +31,8 @@ def test_missing_module_names_the_extra() -> None:
     [
         (
             "import no_such_dependency",
-            r"No module named 'no_such_dependency'\. Reinstall it: pip install --force-reinstall 'proctor\[text\]'\.$",
+            r"No module named 'no_such_dependency'\. "
+            r"Reinstall it: pip install --force-reinstall 'proctor-eval\[text\]'\.$",
         ),
         (
             "raise ImportError('libgomp.so.1: cannot open shared object file')",
@@ -69,3 +70,12 @@ def test_installed_extra_that_does_not_load_is_not_called_missing(
     monkeypatch.setattr(vllm, "ENVIRONMENT", {})
     with pytest.raises(UsageError, match=f"needs {module}, which does not load: libgomp.* apt-get install libgomp1"):
         use()
+
+
+def test_missing_package_of_extra_is_named_with_extra() -> None:
+    missing = missing_extra(
+        "agent x.py:Player", ModuleNotFoundError("No module named 'Xlib.display'", name="Xlib.display")
+    )
+    assert "agent x.py:Player needs the extra 'desktop': pip install 'proctor-eval[desktop]'" in str(missing)
+    assert missing_extra("task", ModuleNotFoundError("No module named 'mine'", name="mine")) is None
+    assert missing_extra("task", ImportError("does not load")) is None

@@ -107,7 +107,7 @@ def _without_reasoning_gym(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["reasoning-gym/chain_sum", "reasoning-gym/*"])
 def test_family_without_its_extra_names_the_extra(proctor: Command, name: str) -> None:
     done = proctor("run", name, "--model", "scripted/oracle")
-    said = "proctor: reasoning-gym/NAME needs the extra 'reasoning-gym': pip install 'proctor[reasoning-gym]'\n"
+    said = "proctor: reasoning-gym/NAME needs the extra 'reasoning-gym': pip install 'proctor-eval[reasoning-gym]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -451,3 +452,21 @@ def test_evaluate_needs_a_task() -> None:
     with pytest.raises(UsageError, match="Unknown model 'gpt'"):
         proctor.evaluate("shapes/existence", "gpt")
     assert open_store().runs() == []
+
+
+def test_run_that_fails_before_its_first_sample_is_failed() -> None:
+    class Refusing(Task):
+        def samples(self, config: RunConfig) -> Iterator[Sample]:
+            yield Sample("one", 0, "?", "!")
+
+        def score_text(self, sample: Sample, text: str) -> Score:
+            return Score(1.0)
+
+        async def open(self, config: RunConfig) -> None:
+            raise UsageError("there is no window")
+
+    with pytest.raises(UsageError, match="there is no window"):
+        proctor.evaluate(Refusing, "scripted/oracle")
+    with closing(open_store()) as store:
+        (run,) = store.runs()
+        assert (store.status(run), run.reason) == ("failed", "there is no window")

@@ -272,7 +272,7 @@ def test_job_that_kills_its_workers_fails_alone(nodes: LocalNodes) -> None:
     assert isinstance(deadly, WorkerLostError)
     assert f"{MAX_LOSSES} workers were lost" in str(deadly)
     assert isinstance(failing, UsageError)  # keeps its text, although it cannot be pickled
-    assert "proctor[extra]" in str(failing)
+    assert "proctor-eval[extra]" in str(failing)
 
 
 @pytest.mark.slow
@@ -431,7 +431,7 @@ def test_cluster_that_cannot_be_stopped_is_left(monkeypatch: pytest.MonkeyPatch)
 
 def test_missing_ray_names_the_extra(adding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UsageError, match=r"pip install 'proctor\[ray\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'proctor-eval\[ray\]'"):
         evaluate(adding, "scripted/oracle", engine="ray")
 
 

@@ -79,7 +79,7 @@ def test_parquet_without_pyarrow_names_the_extra(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     done = proctor("export", "latest", "--out", "r.parquet")
     assert done.returncode == 2
-    assert "pip install 'proctor[parquet]'" in done.stderr
+    assert "pip install 'proctor-eval[parquet]'" in done.stderr
 
 
 # The keys of a file that lm-evaluation-harness 0.4.13 wrote.

@@ -119,7 +119,7 @@ def test_parquet_without_pyarrow_names_the_extra(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)  # as if not installed
     done = generate("shapes/count", "--out", "d.parquet")
     assert done.returncode == 2
-    assert "proctor[parquet]" in done.stderr
+    assert "proctor-eval[parquet]" in done.stderr
     assert not (tmp_path / "d.parquet").exists()
 
 

@@ -171,7 +171,7 @@ def test_a_missing_package_names_its_extra(game: str, module: str, extra: str, m
     from proctor.integrations import gymnasium as adapter
 
     monkeypatch.setattr(adapter, "imported", lambda name: False)
-    with pytest.raises(MissingExtraError, match=rf"proctor\[{extra}\]"):
+    with pytest.raises(MissingExtraError, match=rf"proctor-eval\[{extra}\]"):
         registry.expand(f"gym/{game}")
 
 

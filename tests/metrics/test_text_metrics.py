@@ -98,13 +98,13 @@ def test_edit_distance_of_long_texts() -> None:
 
 def test_corpus_bleu_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'proctor\[sacrebleu\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'proctor-eval\[sacrebleu\]'"):
         corpus_bleu(["a"], ["a"])
 
 
 @pytest.fixture(scope="module")
 def sacrebleu() -> Any:
-    return pytest.importorskip("sacrebleu", reason="there is no sacrebleu: pip install 'proctor[sacrebleu]'")
+    return pytest.importorskip("sacrebleu", reason="there is no sacrebleu: pip install 'proctor-eval[sacrebleu]'")
 
 
 @pytest.mark.usefixtures("sacrebleu")

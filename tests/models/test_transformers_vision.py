@@ -29,8 +29,10 @@ from proctor.models.inference.job import Job
 from proctor.models.inference.tokenization import TEXT_ONLY, PromptEncoder
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the backend does it, who here is not the first to load it
-torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor[hf]'")
-transformers = pytest.importorskip("transformers", reason="the extra hf is not installed: pip install 'proctor[hf]'")
+torch = pytest.importorskip("torch", reason="the extra hf is not installed: pip install 'proctor-eval[hf]'")
+transformers = pytest.importorskip(
+    "transformers", reason="the extra hf is not installed: pip install 'proctor-eval[hf]'"
+)
 
 from proctor.models.inference.decoder import CausalDecoder  # noqa: E402
 from proctor.models.inference.engine import BatchEngine, EngineThread  # noqa: E402

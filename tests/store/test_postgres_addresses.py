@@ -81,4 +81,6 @@ def test_missing_driver_is_named(proctor: Command, monkeypatch: pytest.MonkeyPat
     monkeypatch.delitem(sys.modules, "proctor.store.postgres", raising=False)
     done = proctor("list", "runs", "--store", "postgresql:///exams")
     assert done.returncode == 2
-    assert "A store on a PostgreSQL server needs the extra 'postgres': pip install 'proctor[postgres]'" in done.stderr
+    assert (
+        "A store on a PostgreSQL server needs the extra 'postgres': pip install 'proctor-eval[postgres]'" in done.stderr
+    )

@@ -41,11 +41,9 @@ __all__ = [
 
 
 def _explain_missing(name: str, error: ModuleNotFoundError) -> Exception:
-    if (error.name or "").partition(".")[0] not in ("pydantic", "fastapi", "uvicorn", "starlette"):
-        return error
-    from proctor.core.errors import MissingExtraError
+    from proctor.core.extras import missing_extra
 
-    return MissingExtraError(f"proctor.agents.{name}", "agents")
+    return missing_extra(f"proctor.agents.{name}", error) or error
 
 
 __getattr__, __dir__ = lazy_exports(

@@ -127,7 +127,7 @@ def _writable(name: str, folder: Path, fix: str, about: str) -> Check:
 
 def _runtime() -> Check:
     if importlib.util.find_spec("xllamacpp") is None:
-        return Check("embedded runtime", False, "xllamacpp is not installed", "pip install 'proctor[embedded]'")
+        return Check("embedded runtime", False, "xllamacpp is not installed", "pip install 'proctor-eval[embedded]'")
     return Check("embedded runtime", True, f"xllamacpp {metadata.version('xllamacpp')}")
 
 
@@ -146,7 +146,7 @@ def _local_models() -> Check:
     missing = [package for package in ("torch", "transformers") if importlib.util.find_spec(package) is None]
     if missing:
         found = f"{' and '.join(missing)} not installed"
-        return Check("local models", False, found, "Needed for hf/NAME: pip install 'proctor[hf]'")
+        return Check("local models", False, found, "Needed for hf/NAME: pip install 'proctor-eval[hf]'")
     versions = ", ".join(f"{package} {metadata.version(package)}" for package in ("torch", "transformers"))
     return Check("local models", True, f"{versions}, run by hf/NAME")
 
@@ -159,7 +159,7 @@ def _key() -> Check:
 
 def _reasoning_gym() -> Check:
     if importlib.util.find_spec("reasoning_gym") is None:
-        fix = "pip install 'proctor[reasoning-gym]'"
+        fix = "pip install 'proctor-eval[reasoning-gym]'"
         return Check("reasoning-gym", False, "not installed", fix)
     return Check("reasoning-gym", True, f"{metadata.version('reasoning-gym')}, its tasks are reasoning-gym/NAME")
 
@@ -168,7 +168,7 @@ def _desktop() -> Iterator[Check]:
     """The parts that agents need for windows."""
     missing = [module for module in DESKTOP_MODULES if importlib.util.find_spec(module) is None]
     if missing:
-        fix = "Needed for tasks in windows: pip install 'proctor[desktop]'"
+        fix = "Needed for tasks in windows: pip install 'proctor-eval[desktop]'"
         yield Check("windows", False, f"not installed: {', '.join(missing)}", fix)
     else:
         yield _virtual_display()

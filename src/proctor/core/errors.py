@@ -34,7 +34,7 @@ class UnknownNameError(UsageError):
 
 class MissingExtraError(UsageError):
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs the extra {extra!r}: pip install 'proctor[{extra}]'")
+        super().__init__(f"{feature} needs the extra {extra!r}: pip install 'proctor-eval[{extra}]'")
 
 
 class MissingToolchainError(UsageError):

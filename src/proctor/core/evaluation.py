@@ -231,6 +231,10 @@ async def _run_candidate(run: Run, context: RunContext) -> Run:
         except ChangedSampleError:
             context.store.save(run)  # a refused resume changes nothing
             raise
+        except Exception as error:
+            if context.store.run(begun.id).status == "running":  # it failed before its first sample
+                context.store.save(msgspec.structs.replace(begun, status="failed", reason=str(error)))
+            raise
     finally:
         await candidate.close()
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from proctor.core.config import user_path
 from proctor.core.errors import UsageError, did_you_mean
+from proctor.core.extras import missing_extra
 from proctor.core.loading import MODULE_PREFIX, describe_error, import_file
 
 
@@ -60,6 +61,8 @@ def parse_recipe(text: str, what: str) -> Recipe:
         known = [key for key in vars(error.obj) if not key.startswith("_")] if error.obj is not None else []
         raise UsageError(f"{what}: {place} has no {name!r}{did_you_mean(name, known)}") from None
     except (Exception, SystemExit) as error:
+        if (missing := missing_extra(f"{what} {text}", error)) is not None:
+            raise missing from None
         raise UsageError(f"{what} {text!r} could not be imported: {describe_error(error)}") from error
     return recipe
 
