@@ -287,7 +287,7 @@ def test_plot_writes_files(proctor: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--out", "a.gif"], "No format for a.gif: use a name that ends in .svg or .png"),
+        (["--out", "a.gif"], "No format for a.gif: use the extension .svg or .png"),
         (["--out", "no/such/folder.svg"], "Cannot write no/such/folder.svg"),
         (["--out", "a.svg", "--kind", "pie"], "Unknown kind of plot 'pie'"),
         (["--out", "a.svg", "--width", "20"], "240 to 8,000 wide"),

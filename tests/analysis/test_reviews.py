@@ -129,9 +129,9 @@ def test_epochs_are_reviewed_separately(adding: str, proctor: Command) -> None:
     ("words", "message"),
     [
         (["--star"], "Which sample?"),
-        (["add-0", "--score", "1.5"], "a score lies between 0 and 1, not 1.5"),
+        (["add-0", "--score", "1.5"], "a score must be between 0 and 1, not 1.5"),
         (["add-0", "--star", "--author", "e\x1bve"], "one line of at most 100 characters"),
-        (["add-0", "--score", "nan"], "a score lies between 0 and 1, not nan"),
+        (["add-0", "--score", "nan"], "a score must be between 0 and 1, not nan"),
         (["add-0", "--score", "good"], "invalid float value"),
         (["add-0", "--star", "--unstar"], "not allowed with argument"),
         (["nothing", "--star"], "has no sample 'nothing'"),

@@ -624,7 +624,7 @@ def test_a_class_of_the_script_that_runs_it(guard: str, told: str) -> None:
     )
     assert done.stdout == told, done.stderr
     if not told:
-        assert 'put what it runs under if __name__ == "__main__":' in done.stderr
+        assert 'if __name__ == "__main__":' in done.stderr
 
 
 def test_a_file_that_lies_in_the_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

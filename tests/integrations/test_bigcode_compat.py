@@ -296,7 +296,7 @@ def test_nothing_changes_for_other_modules() -> None:
         assert not any(name.startswith("proctor.integrations") for name in sys.modules)
         before = list(sys.meta_path)
         from proctor.core import registry
-        registry.task_class({str(path) + ":Custom"!r})
+        registry.load_task_class({str(path) + ":Custom"!r})
         assert len(sys.meta_path) == len(before) + 1
         import subprocess, tempfile, concurrent.futures
         assert type(subprocess).__name__ == type(concurrent.futures).__name__ == "module"

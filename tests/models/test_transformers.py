@@ -635,7 +635,7 @@ def test_resume_refuses_changed_weights(tmp_path: Path, llama: Any, tokenizer: A
         other = make_model("Llama")
         other.lm_head.weight.mul_(2)
     saved(folder, other, tokenizer)
-    with pytest.raises(UsageError, match=r"not the same any more \(files\)"):
+    with pytest.raises(UsageError, match=r"the candidate changed \(files\)"):
         resume(run.id, {})
 
 

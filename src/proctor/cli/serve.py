@@ -66,9 +66,7 @@ def call(args: argparse.Namespace) -> int:
         return _serve_player(args, recipe)
     kind = {"agent": Agent, "evaluator": Evaluator}[args.side]
     if not (isinstance(cls, type) and issubclass(cls, kind)):
-        raise UsageError(
-            f"{args.path} is not a {kind.__name__}: it must be a class that extends proctor.agents.{kind.__name__}."
-        )
+        raise UsageError(f"{args.path} is not a class that extends proctor.agents.{kind.__name__}.")
     port = kind.default_port if args.port is None else args.port
     limits = _limits(args)
     new_server(args.side, recipe, args.host, port, args.token, args.allow_host, limits, isolation=isolation).run()
