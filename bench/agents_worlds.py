@@ -24,7 +24,7 @@ from msgspec import structs
 
 from process import say, short
 from proctor.agents.envs.event_log import EpisodeEnding, Header, read_events
-from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.referee import EnvSession
 from proctor.agents.envs.types import Clock, Episode
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.hosting.recipe import Recipe, with_arguments
@@ -70,7 +70,7 @@ def episode(folder: Path, number: int, clock: Clock) -> Episode:
 async def step_mode(folder: Path) -> tuple[int, float, float]:
     """Steps, seconds in play, seconds in all, of episodes like those of the bare loop."""
     world = with_arguments("proctor.integrations.gymnasium", "GymnasiumEnv", id="CartPole-v1", in_words=False)
-    table = EpisodeTable(world, Recipe(str(HERE / "balancing.py"), "policy"), "step", folder / "process.log")
+    table = EnvSession(world, Recipe(str(HERE / "balancing.py"), "policy"), "step", folder / "process.log")
     await table.prepare()
     started = time.perf_counter()
     endings = [await table.play(episode(folder, number, "step")) for number in range(EPISODES)]
@@ -83,7 +83,7 @@ async def realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnding],
     """Their endings, and for each action the milliseconds that it was under way, both ways together."""
     world = with_arguments("proctor.agents.envs.catch", "Catch", things=THINGS)
     agent = Recipe("proctor.agents.envs.catch", "Catcher")
-    tables = [EpisodeTable(world, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
+    tables = [EnvSession(world, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
     for table in tables:
         await table.prepare()
     episodes = [episode(folder, number, "realtime") for number in range(evaluations)]
@@ -100,7 +100,7 @@ async def realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnding],
 
 async def hung_agents(folder: Path) -> list[float]:
     """Seconds from the end of the time of an agent that hangs until nothing is left of it."""
-    table = EpisodeTable(with_arguments("proctor.agents.envs.catch", "Catch"), HANGING, "step", folder / "process.log")
+    table = EnvSession(with_arguments("proctor.agents.envs.catch", "Catch"), HANGING, "step", folder / "process.log")
     overshoots = []
     for number in range(HUNG):
         await table.prepare()

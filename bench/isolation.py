@@ -20,9 +20,9 @@ from typing import Any
 from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.display_filter.display import FilteredDisplay
 from proctor.agents.envs.event_log import Header
-from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.referee import EnvSession
 from proctor.agents.envs.types import Episode
-from proctor.agents.runtime.hosting.isolation import Isolation, Room
+from proctor.agents.runtime.hosting.isolation import AgentSandbox, Isolation
 from proctor.agents.runtime.hosting.process import HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe, with_arguments
 from proctor.sandbox.isolated import Allowed, find_level
@@ -46,7 +46,7 @@ async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
     environment = display.environment
     filtered = FilteredDisplay(display.name, folder / "filter.log", environment)
     recipe = Recipe(str(ACTOR), "Nobody")
-    room = Room(held, recipe, [(filtered.socket, filtered.inside)])
+    room = AgentSandbox(held, recipe, [(filtered.socket, filtered.inside)])
     role = "isolation_actor:Actor"
     free = await HostProcess.start(role, recipe, folder / "free.log", environment)
     walled = await HostProcess.start(role, recipe, folder / "walled.log", {"DISPLAY": display.name}, room=room)
@@ -70,8 +70,8 @@ async def in_steps(folder: Path, held: Isolation) -> dict[str, Any]:
     world = with_arguments("proctor.agents.envs.catch", "Catch", things=10_000)
     agent = Recipe(str(ACTOR), "still")
     tables = {
-        "without": EpisodeTable(world, agent, "step", folder / "free-world.log"),
-        "with": EpisodeTable(world, agent, "step", folder / "walled-world.log", isolation=held),
+        "without": EnvSession(world, agent, "step", folder / "free-world.log"),
+        "with": EnvSession(world, agent, "step", folder / "walled-world.log", isolation=held),
     }
     found: dict[str, list[float]] = {name: [] for name in tables}
     try:

@@ -25,7 +25,7 @@ from helpers.paths import CHECKOUT
 from helpers.world_exams import PLAYERS, endings, play
 from proctor.agents.candidate import open_agent
 from proctor.agents.envs.event_log import Header, read_events
-from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.referee import EnvSession
 from proctor.agents.envs.types import Episode, EpisodeFault
 from proctor.agents.runtime.hosting.channel import Fault
 from proctor.agents.runtime.hosting.guardian import descendants
@@ -297,7 +297,7 @@ def test_what_an_agent_raises_after_the_end_of_the_world_is_noted() -> None:
         raise HostedFaultError(Fault("RuntimeError", "too late"))
 
     async def said(closed_at: float | None) -> str:
-        table: Any = EpisodeTable(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        table: Any = EnvSession(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
         table._agent = SimpleNamespace(closed_at=closed_at, pulse=SimpleNamespace(busy_seconds=0.0))
         episode = Episode(Header("t", {}, "a", 1, 0.0, {}), "events.jsonl", 1, 10.0)
         why: str = await table._let_finish(asyncio.create_task(raising()), episode)
@@ -415,7 +415,7 @@ def test_hundreds_of_episodes_leak_nothing(episodes: int) -> None:
 
     async def main() -> None:
         world = with_arguments("proctor.agents.envs.catch", "Catch", width=2, height=2, things=1)
-        table = EpisodeTable(world, parse_recipe(f"{PLAYERS}:left", "agent"), "step", Path("process.log"))
+        table = EnvSession(world, parse_recipe(f"{PLAYERS}:left", "agent"), "step", Path("process.log"))
         seen = {}
         for number in range(episodes):
             episode = Episode(Header("agents/catch", {}, "left", number, 0.0, {}), f"{number % 10}/events.jsonl", 0, 60)
@@ -454,7 +454,7 @@ class SlowToEnd:
 
 def test_cancelled_close_waits_for_both_processes() -> None:
     async def main() -> None:
-        table: Any = EpisodeTable(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        table: Any = EnvSession(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
         table._world, table._agent = processes = SlowToEnd(3), SlowToEnd(30)
         closing = asyncio.create_task(table.close())
         for _ in range(10):
@@ -480,7 +480,7 @@ def test_an_agent_is_known_by_its_source(tmp_path: Path) -> None:
 
 def test_the_guide_runs(proctor: Command, tmp_path: Path) -> None:
     needs.module("gymnasium", "gym")
-    text = (CHECKOUT / "docs" / "worlds.md").read_text()
+    text = (CHECKOUT / "docs" / "environments.md").read_text()
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         name = re.search(r"# (\w+\.py)", block)
         assert name is not None

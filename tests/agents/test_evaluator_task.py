@@ -22,7 +22,7 @@ from helpers.paths import HELPERS
 from proctor import evaluate
 from proctor.agents import Task
 from proctor.agents.runtime.hosting.recipe import recipe_of
-from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, Recorded
+from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, RecordingOptions
 from proctor.core.errors import UsageError
 from proctor.core.types import Sample
 from proctor.store import open_store
@@ -203,7 +203,9 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
 
     async def play() -> None:
         task = Task(env_name="none", timeout=60)
-        booth = EpisodeSession(recipe_of(fa.Good), recipe_of(fa.Watching), NO_DISPLAY, Recorded(), tmp_path / "booth")
+        booth = EpisodeSession(
+            recipe_of(fa.Good), recipe_of(fa.Watching), NO_DISPLAY, RecordingOptions(), tmp_path / "booth"
+        )
         playing = asyncio.create_task(booth.play(task, tmp_path / "episode", Sample("0-0", 0, "")))
         await asyncio.to_thread(entered.wait)
         for _ in range(10):

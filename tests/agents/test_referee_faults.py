@@ -23,7 +23,7 @@ import pytest
 from helpers import faulty_agents as fa
 from proctor.agents import EpisodeOutcome, EvaluationResult, Task
 from proctor.agents.constants import TIMEOUTS
-from proctor.agents.runtime.agent_client import ROLE, LocalPlayer
+from proctor.agents.runtime.agent_client import ROLE, LocalAgentClient
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.evaluator_client import EvaluatorClient
 from proctor.agents.runtime.hosting.guarded import _is_gone
@@ -47,7 +47,7 @@ class Hall:
     def __init__(self, folder: Path, agent: type, evaluator: type, limits: EpisodeLimits | None = None) -> None:
         lock = {"PROCTOR_ENV_LOCK": str(folder / "lock")}
         self.judge = EvaluatorClient(recipe_of(evaluator), folder / "evaluator.log", lock, limits=limits)
-        self.player = LocalPlayer(recipe_of(agent), folder / "agent.log", lock)
+        self.player = LocalAgentClient(recipe_of(agent), folder / "agent.log", lock)
 
     async def evaluate(self, seconds: float = LONG) -> tuple[EvaluationResult, Referee]:
         supervisor = Referee(self.judge, self.player)
@@ -280,7 +280,7 @@ def test_there_is_a_result_whatever_happens(tmp_path: Path, monkeypatch: pytest.
     async def stumble(*_: object) -> None:
         raise RuntimeError("nobody thought of this")
 
-    monkeypatch.setattr(LocalPlayer, "start", stumble)
+    monkeypatch.setattr(LocalAgentClient, "start", stumble)
     for result, _ in run(tmp_path, fa.Good, fa.Watching):
         assert result.outcome is EpisodeOutcome.JUDGE_ERROR
         assert "nobody thought of this" in result.notes

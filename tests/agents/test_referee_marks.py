@@ -20,7 +20,7 @@ from helpers import referee_sides as rs
 from helpers.paths import HELPERS
 from proctor import evaluate
 from proctor.agents import EpisodeOutcome, EvaluationResult, Task
-from proctor.agents.runtime.agent_client import LocalPlayer
+from proctor.agents.runtime.agent_client import LocalAgentClient
 from proctor.agents.runtime.attempt import Attempts
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.evaluator_client import EvaluatorClient
@@ -68,7 +68,7 @@ def judge_twice(
 
     async def all_of_them() -> list[EvaluationResult]:
         judge = EvaluatorClient(evaluator, folder / "evaluator.log", limits=limits)
-        player = LocalPlayer(agent, folder / "agent.log", limits=agent_limits or limits)
+        player = LocalAgentClient(agent, folder / "agent.log", limits=agent_limits or limits)
         task = Task(env_name="none", timeout=seconds, check_env_interval_seconds=0.05)
         try:
             return [await within(100, Referee(judge, player).evaluate(task)) for _ in range(2)]
@@ -279,7 +279,7 @@ def test_environment_that_raises_no_exception_when_it_is_to_wait(tmp_path: Path,
         judge = EvaluatorClient(
             recipe_of(rs.RaisingEvaluator, (hook, error)), tmp_path / "evaluator.log", clock="paused"
         )
-        player = LocalPlayer(recipe_of(rs.Pensive), tmp_path / "agent.log")
+        player = LocalAgentClient(recipe_of(rs.Pensive), tmp_path / "agent.log")
         clock = player.clock = Clock(judge, 600)
         try:
             task = Task(env_name="none", timeout=600)

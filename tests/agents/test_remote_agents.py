@@ -19,7 +19,7 @@ from helpers import isolated_players as players
 from helpers.agent_sides import LOCAL, TOKEN, LocalSide, Side, ask
 from proctor import evaluate
 from proctor.agents.remote.hosted import unpacked
-from proctor.agents.remote.window_player import packed
+from proctor.agents.remote.window_client import packed
 from proctor.core.errors import UsageError
 
 FILE = players.__file__

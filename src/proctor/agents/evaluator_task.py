@@ -194,13 +194,13 @@ class EvaluatorTask(Task):
         return candidate.recipe
 
     def _new_booth(self, agent: Candidates, config: RunConfig) -> EpisodeSession:
-        from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, Recorded
+        from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, RecordingOptions
 
         display = config.display if self.uses_desktop else NO_DISPLAY
         if isinstance(agent, HumanCandidate):
             display = find_display(config, self.name)
         folder = self.artifacts / f"booth-{next(self._numbers)}"
-        recorded = Recorded(config.film, config.owamcap)
+        recorded = RecordingOptions(config.film, config.owamcap)
         limits = self.settings.shared_by(config.parallel)
         return EpisodeSession(agent, self.evaluator_recipe(), display, recorded, folder, limits, self._isolation)
 

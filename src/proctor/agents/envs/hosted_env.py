@@ -19,8 +19,8 @@ from proctor.agents.runtime.hosting.host import Host
 from proctor.agents.runtime.hosting.recipe import Recipe
 
 if TYPE_CHECKING:
-    from proctor.agents.envs.isolated_agent import ApartPolicy
-    from proctor.agents.envs.pending_actions import MoveGate
+    from proctor.agents.envs.isolated_agent import IsolatedPolicy
+    from proctor.agents.envs.pending_actions import ActionQueue
 
 
 class HostedEnv:
@@ -28,10 +28,10 @@ class HostedEnv:
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
         self._world, self._host = Environment(recipe.made()), host
-        self._policy: Policy | ApartPolicy | None = None
+        self._policy: Policy | IsolatedPolicy | None = None
         self._play: Play | None = None
         self._seen: Any = None
-        self._gate: MoveGate | None = None
+        self._gate: ActionQueue | None = None
 
     def about(self) -> Any:
         return msgspec.to_builtins(EnvInfo(self._world.actions, self._world.threshold))
@@ -41,9 +41,9 @@ class HostedEnv:
 
     def take_line(self) -> None:
         """The agent is isolated, and asked over a line that only the two have."""
-        from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, ApartPolicy
+        from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, IsolatedPolicy
 
-        self._policy = ApartPolicy(AgentSocket(self._host.handed[0], LARGEST_REPLY))
+        self._policy = IsolatedPolicy(AgentSocket(self._host.handed[0], LARGEST_REPLY))
 
     def begin(self, told: dict[str, Any]) -> Any:
         """Resets the world; gives an ending if that fails."""
@@ -78,9 +78,9 @@ class HostedEnv:
     def build_gate(self) -> None:
         """Called before the first episode by a clock: no other world is to be disturbed while it plays."""
         if self._host.handed:
-            from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, LineGate
+            from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, SocketActionQueue
 
-            self._gate = LineGate(AgentSocket(self._host.handed[0], LARGEST_REPLY))
+            self._gate = SocketActionQueue(AgentSocket(self._host.handed[0], LARGEST_REPLY))
             return
         from proctor.agents.envs.observation_server import (
             ObservationServer,  # a server takes its time to import, and most worlds need none

@@ -16,7 +16,7 @@ import msgspec
 
 from proctor.agents.envs import observations
 from proctor.agents.envs.agents import AgentFailedError, Policy
-from proctor.agents.envs.pending_actions import POLL, EnvGoneError, Frame, MoveGate, PendingAction
+from proctor.agents.envs.pending_actions import POLL, ActionQueue, EnvGoneError, Frame, PendingAction
 from proctor.agents.envs.spaces import IllegalActionError, plain
 from proctor.agents.envs.types import AGENT_ENDED, EnvDescription
 from proctor.agents.runtime.hosting.channel import IN_AGENT
@@ -76,7 +76,7 @@ class AgentSocket:
         return True
 
 
-class ApartPolicy:
+class IsolatedPolicy:
     """The agent as its environment has it by the clock `step`: asked over the line."""
 
     def __init__(self, line: AgentSocket) -> None:
@@ -106,7 +106,7 @@ class ApartPolicy:
         raise AgentFailedError("it answered with what is no answer")
 
 
-class LineGate(MoveGate):
+class SocketActionQueue(ActionQueue):
     """Over the line, which nobody else has: no token is needed."""
 
     def __init__(self, line: AgentSocket) -> None:
@@ -159,7 +159,7 @@ class LineGate(MoveGate):
             return (NOTHING,) if self._open else (CLOSED,)
 
 
-class ApartAgent:
+class IsolatedAgent:
     """The role: an agent in its room."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:

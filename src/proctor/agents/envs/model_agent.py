@@ -23,7 +23,7 @@ You play {name}, one action after the other. You are shown what you see, and ans
 Answer with the action alone, without any other word."""
 
 
-class ModelPlayer:
+class ModelPolicy:
     """One episode of a model's."""
 
     def __init__(self, exam: EnvTask, sample: Sample, epoch: int, model: Model, config: RunConfig) -> None:

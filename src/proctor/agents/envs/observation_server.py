@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from proctor.agents.constants import NETWORK, TIMEOUTS
-from proctor.agents.envs.pending_actions import POLL, Frame, MoveGate, PendingAction
+from proctor.agents.envs.pending_actions import POLL, ActionQueue, Frame, PendingAction
 from proctor.agents.envs.spaces import IllegalActionError
 
 LARGEST_ACTION = 1024 * 1024  # bytes
@@ -26,7 +26,7 @@ CONTENT = "application/msgpack"
 _decode_move = msgspec.msgpack.Decoder(PendingAction).decode
 
 
-class ObservationServer(MoveGate):
+class ObservationServer(ActionQueue):
     """A server in a thread of its own; it ends with its process."""
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ class PendingAction(Struct, frozen=True):
     arrived: int = 0
 
 
-class MoveGate(ABC):
+class ActionQueue(ABC):
     """The newest observation goes out, the newest move of the agent comes in and waits until the environment takes it.
 
     Used for one episode after the other. A subclass says over what the two reach each other.

@@ -27,26 +27,26 @@ from proctor.agents.envs.types import (
     success,
 )
 from proctor.agents.outcome import LOSSES, EpisodeOutcome
-from proctor.agents.runtime.hosting.channel import IN_AGENT, IN_WORLD
-from proctor.agents.runtime.hosting.isolation import Isolation, Room
+from proctor.agents.runtime.hosting.channel import IN_AGENT, IN_ENV
+from proctor.agents.runtime.hosting.isolation import AgentSandbox, Isolation
 from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
-from proctor.agents.runtime.shielding import completed
+from proctor.agents.runtime.shielding import run_to_completion
 from proctor.core.errors import ProctorError, UsageError
 from proctor.core.types import Usage
 
 logger = logging.getLogger("proctor.agents")
 
-WORLD = "proctor.agents.envs.hosted_env:HostedEnv"
+ENV = "proctor.agents.envs.hosted_env:HostedEnv"
 AGENT = "proctor.agents.envs.timed_agent:TimedAgent"
-APART = "proctor.agents.envs.isolated_agent:ApartAgent"
+ISOLATED_AGENT = "proctor.agents.envs.isolated_agent:IsolatedAgent"
 OURS = ("AgentFailedError", "IllegalActionError")  # whose words need no name before them
 DYING = 2.0  # seconds in which the guardian of an agent that has died says how
 ENVIRONMENT = {"PYGAME_HIDE_SUPPORT_PROMPT": "1"}
 
 
-class Mind(Protocol):
+class AsyncPolicy(Protocol):
     """An agent in this process, or one that is reached from here."""
 
     usage: Usage
@@ -63,7 +63,7 @@ class Mind(Protocol):
         """The next action; None if it has none."""
 
 
-class EpisodeTable:
+class EnvSession:
     """Where one episode after the other is played: by processes that are made anew when they had to be ended.
 
     By the clock `step` the agent lives with the world, which waits for it; by the others, and isolated by all, it has
@@ -80,7 +80,7 @@ class EpisodeTable:
         isolation: Isolation | None = None,
     ) -> None:
         self._isolation = isolation
-        self._room: Room | None = None
+        self._room: AgentSandbox | None = None
         self._attending: asyncio.Task[str] | None = None
         self._world_recipe, self._agent_recipe, self._clock, self._log = world, agent, clock, log
         self._limits = limits or RuntimeLimits()
@@ -108,7 +108,7 @@ class EpisodeTable:
             handed = [worlds_end.fileno()] if self._isolation is not None else []
             try:
                 self._world = await HostProcess.start(
-                    WORLD, self._world_recipe, self._log, ENVIRONMENT, self._limits, handed=handed
+                    ENV, self._world_recipe, self._log, ENVIRONMENT, self._limits, handed=handed
                 )
                 self._about = msgspec.convert(await self._world.call("about"), EnvInfo)
                 if self._clock != "step":
@@ -127,9 +127,9 @@ class EpisodeTable:
         try:
             log = self._log.with_suffix(".agent.log")
             if self._isolation is not None:
-                self._room = Room(self._isolation, recipe)
+                self._room = AgentSandbox(self._isolation, recipe)
                 self._agent = await HostProcess.start(
-                    APART, recipe, log, ENVIRONMENT, self._limits, room=self._room, handed=[line]
+                    ISOLATED_AGENT, recipe, log, ENVIRONMENT, self._limits, room=self._room, handed=[line]
                 )
                 if self._clock == "step":
                     await world.call("take_line")
@@ -145,7 +145,7 @@ class EpisodeTable:
         except (HostedFaultError, HostDiedError) as error:
             raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, f"{recipe.name} could not be made: {error}") from error
 
-    async def play(self, episode: Episode, mind: Mind | None = None, held: str = "") -> EpisodeEnding:
+    async def play(self, episode: Episode, mind: AsyncPolicy | None = None, held: str = "") -> EpisodeEnding:
         """Always comes to an ending, and writes it into the log, with where the agent was."""
         kept = self._acted = False
         try:
@@ -176,7 +176,7 @@ class EpisodeTable:
         close_log(Path(episode.log), ending)
         return ending
 
-    async def _played(self, episode: Episode, mind: Mind | None) -> EpisodeEnding:
+    async def _played(self, episode: Episode, mind: AsyncPolicy | None) -> EpisodeEnding:
         about = await self.prepare()
         if mind is not None:
             mind.begin(about)
@@ -197,7 +197,7 @@ class EpisodeTable:
             return await self._explained(msgspec.convert(told, EpisodeEnding))
         except HostDiedError as error:
             together = not self._agent_is_apart and mind is None
-            agents = world.pulse.whose != IN_WORLD and episode.clock == "step" and together
+            agents = world.pulse.whose != IN_ENV and episode.clock == "step" and together
             raise EpisodeFault(
                 EpisodeOutcome.AGENT_CRASH if agents else EpisodeOutcome.ENV_CRASH, str(error)
             ) from error
@@ -212,7 +212,7 @@ class EpisodeTable:
         why = self._attending.result() if done else ""
         return msgspec.structs.replace(ending, why=f"{ending.why}: {why}") if why else ending
 
-    async def _by_clock(self, world: HostProcess, about: EnvInfo, episode: Episode, mind: Mind | None) -> Any:
+    async def _by_clock(self, world: HostProcess, about: EnvInfo, episode: Episode, mind: AsyncPolicy | None) -> Any:
         """The world by its clock, and beside it the agent, which may be late, hang or die."""
         token = secrets.token_urlsafe(32)
         url = f"http://{NETWORK.DEFAULT_HOST}:{await world.call('serve', token)}"
@@ -260,10 +260,10 @@ class EpisodeTable:
                 raise fault
             return f"after the end, the agent: {fault}"
         if (gone := playing.exception()) is not None:
-            raise _lost_the_world(EpisodeOutcome.AGENT_CRASH, gone)
+            raise _lost_the_env(EpisodeOutcome.AGENT_CRASH, gone)
         return ""
 
-    async def _by_turns(self, world: HostProcess, mind: Mind) -> Any:
+    async def _by_turns(self, world: HostProcess, mind: AsyncPolicy) -> Any:
         """The world waits for a mind in this process."""
         told = await world.call("look")
         while "outcome" not in told:
@@ -275,7 +275,7 @@ class EpisodeTable:
             told = await world.call("step", action)
         return told
 
-    async def _minded(self, url: str, token: str, mind: Mind, in_words: bool) -> None:
+    async def _minded(self, url: str, token: str, mind: AsyncPolicy, in_words: bool) -> None:
         """A mind in this process, in a world that does not wait."""
         from proctor.agents.envs.observations import unpack
         from proctor.agents.envs.timed_agent import play_by_clock
@@ -307,7 +307,7 @@ class EpisodeTable:
     async def close(self) -> None:
         world, agent, attending, room = self._world, self._agent, self._attending, self._room
         self._world = self._agent = self._attending = self._room = None
-        await completed(asyncio.create_task(_end_all(world, agent)))
+        await run_to_completion(asyncio.create_task(_end_all(world, agent)))
         if attending is not None:
             await attending
         if room is not None:
@@ -323,7 +323,7 @@ async def _until_the_end(attending: Coroutine[Any, Any, Any]) -> str:
     return ""
 
 
-async def end_world(process: HostProcess) -> None:
+async def end_env(process: HostProcess) -> None:
     """An environment that is not in the middle of something removes what it has made: files, shared memory."""
     if process.is_alive and await process.is_idle(0):
         with suppress(TimeoutError, HostDiedError, HostedFaultError):
@@ -333,7 +333,7 @@ async def end_world(process: HostProcess) -> None:
 
 async def _end_all(world: HostProcess | None, agent: HostProcess | None) -> None:
     """Raises what went wrong with one when both have ended."""
-    endings = ([] if world is None else [end_world(world)]) + ([] if agent is None else [agent.end()])
+    endings = ([] if world is None else [end_env(world)]) + ([] if agent is None else [agent.end()])
     for error in await asyncio.gather(*endings, return_exceptions=True):
         if error is not None:
             raise error
@@ -355,7 +355,7 @@ async def _asked(
         raise EpisodeFault(fault if expected else EpisodeOutcome.JUDGE_ERROR, str(error)) from error
 
 
-async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode, mind: Mind | None) -> Any:
+async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode, mind: AsyncPolicy | None) -> Any:
     """What becomes of it, unless its time is up before."""
     try:
         async with asyncio.timeout(episode.timeout + TIMEOUTS.STOPPING) as limit:
@@ -365,7 +365,7 @@ async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode
             raise
         if mind is not None:
             _refuse_hanging(mind, episode)
-        raise _found_at_the_end(world, episode) from None
+        raise _fault_at_timeout(world, episode) from None
 
 
 async def _first_of(
@@ -388,13 +388,13 @@ async def _first_of(
             ending = await ticking
             if not EpisodeOutcome(ending["outcome"]).is_play:
                 return ending
-        raise _lost_the_world(lost, gone)
+        raise _lost_the_env(lost, gone)
     finally:
         answering.cancel()
         await asyncio.gather(answering, return_exceptions=True)
 
 
-def _lost_the_world(outcome: EpisodeOutcome, gone: BaseException) -> EpisodeFault:
+def _lost_the_env(outcome: EpisodeOutcome, gone: BaseException) -> EpisodeFault:
     return EpisodeFault(outcome, f"the agent lost the world, which went on: {gone}")
 
 
@@ -410,7 +410,7 @@ def _fault_of(playing: asyncio.Task[Any]) -> BaseException | None:
     return None if type(error).__name__ == "EnvGoneError" else error
 
 
-def _refuse_hanging(mind: Mind, episode: Episode) -> None:
+def _refuse_hanging(mind: AsyncPolicy, episode: Episode) -> None:
     if mind.busy_seconds >= _hang_seconds(episode):
         raise EpisodeFault(EpisodeOutcome.AGENT_HANG, f"no answer to an observation for {mind.busy_seconds:.1f} s")
 
@@ -419,7 +419,7 @@ def _hang_seconds(episode: Episode) -> float:
     return min(TIMEOUTS.HANG, episode.timeout / 2)
 
 
-def _found_at_the_end(world: HostProcess, episode: Episode) -> EpisodeFault:
+def _fault_at_timeout(world: HostProcess, episode: Episode) -> EpisodeFault:
     """What it was at when time was up."""
     busy, whose = world.pulse.busy_seconds, world.pulse.whose
     if busy >= _hang_seconds(episode):

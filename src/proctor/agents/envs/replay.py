@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from proctor.agents.envs.event_log import NAME, EpisodeEnding, RecordedEpisode, StepState, read_events
-from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.referee import EnvSession
 from proctor.agents.envs.task import EnvTask
 from proctor.agents.envs.types import EnvDescription, Episode
 from proctor.agents.runtime.hosting.recipe import with_arguments
@@ -65,7 +65,7 @@ async def _play(path: Path, recording: RecordedEpisode, task: EnvTask) -> tuple[
     agent = with_arguments(__name__, ReplayAgent.__name__, path=str(path))
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "replay" / NAME
-        table = EpisodeTable(task.world(in_words=False), agent, "step", Path(folder) / "process.log")
+        table = EnvSession(task.world(in_words=False), agent, "step", Path(folder) / "process.log")
         episode = Episode(recording.header, str(log), 0, LONGEST, max_steps=recording.length)
         try:
             ending = await table.play(episode)

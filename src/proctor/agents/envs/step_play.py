@@ -11,7 +11,7 @@ from proctor.agents.envs import observations, spaces
 from proctor.agents.envs.event_log import EpisodeEnding, StepLog, StepState
 from proctor.agents.envs.types import EnvDescription, Episode, success
 from proctor.agents.outcome import EpisodeOutcome
-from proctor.agents.runtime.hosting.channel import IN_WORLD, Pulse
+from proctor.agents.runtime.hosting.channel import IN_ENV, Pulse
 from proctor.agents.runtime.hosting.host import described
 from proctor.agents.success import SuccessError, read_decision
 
@@ -77,7 +77,7 @@ class Play:
 
     def begin(self) -> Any:
         """The first observation."""
-        self._pulse.begin(IN_WORLD)
+        self._pulse.begin(IN_ENV)
         try:
             observation, info = self.world.made.reset(seed=self.episode.header.seed)
             frame = observations.fingerprint(observation)
@@ -107,7 +107,7 @@ class Play:
                 kind, why = type(action).__name__, described(error).text
                 raise spaces.IllegalActionError(f"its action, of type {kind}, raised {why}") from error
         self._last_action = taken
-        self._pulse.begin(IN_WORLD)
+        self._pulse.begin(IN_ENV)
         try:
             observation, reward, terminated, truncated, info = self._step(taken)
             self.last_reward = reward = float(reward)

@@ -21,8 +21,8 @@ from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import DEFAULT_EPISODES
 from proctor.agents.envs.agents import RANDOM, is_playable
 from proctor.agents.envs.event_log import NAME, EpisodeEnding, Header, ending_of, read_events
-from proctor.agents.envs.model_agent import ModelPlayer
-from proctor.agents.envs.referee import EpisodeTable, Mind
+from proctor.agents.envs.model_agent import ModelPolicy
+from proctor.agents.envs.referee import AsyncPolicy, EnvSession
 from proctor.agents.envs.types import Clock, Episode, EpisodeFault, Idle
 from proctor.agents.human import HumanCandidate
 from proctor.agents.metrics import EpisodeTally, Facts
@@ -43,7 +43,7 @@ from proctor.models.base import Model
 
 if TYPE_CHECKING:
     from proctor.agents.envs.video import Videos
-    from proctor.agents.remote.client import WireClient
+    from proctor.agents.remote.client import RemoteAgentConnection
 
 logger = logging.getLogger("proctor.agents")
 
@@ -101,10 +101,10 @@ class EnvTask(Task):
         self._limits = self.settings.shared_by(config.parallel)
         self._isolation = await asyncio.to_thread(open_isolation, config, window=False)
         self.agent_held = held_by(config, self._isolation)
-        self._wires: list[WireClient] = []
-        self._free_wires: list[WireClient] = []
-        self._tables: list[EpisodeTable] = []
-        self._free: list[EpisodeTable] = []
+        self._wires: list[RemoteAgentConnection] = []
+        self._free_wires: list[RemoteAgentConnection] = []
+        self._tables: list[EnvSession] = []
+        self._free: list[EnvSession] = []
         self._preparing = asyncio.Lock()
         self._in_words = not config.agent  # a language model reads
         self._videos: Videos | None = None
@@ -192,10 +192,10 @@ class EnvTask(Task):
     ) -> EpisodeEnding:
         if isinstance(candidate, AgentCandidate) and candidate.url:
             return await self._remote_attempt(episode, candidate.url)
-        mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
+        mind = ModelPolicy(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
         return await self._attempt(episode, agent, mind)
 
-    async def _attempt(self, episode: Episode, agent: Recipe | None, mind: Mind | None) -> EpisodeEnding:
+    async def _attempt(self, episode: Episode, agent: Recipe | None, mind: AsyncPolicy | None) -> EpisodeEnding:
         table = self._free.pop() if self._free else self._new_table(agent)
         try:
             ending = await table.play(episode, mind, self.agent_held)
@@ -204,14 +204,14 @@ class EnvTask(Task):
         return ending
 
     async def _remote_attempt(self, episode: Episode, url: str) -> EpisodeEnding:
-        from proctor.agents.remote.client import WireClient
-        from proctor.agents.remote.world_mind import RemoteMind
+        from proctor.agents.remote.client import RemoteAgentConnection
+        from proctor.agents.remote.env_policy import RemotePolicy
 
         if not self._free_wires:
-            self._wires.append(WireClient(url))
+            self._wires.append(RemoteAgentConnection(url))
             self._free_wires.append(self._wires[-1])
         wire = self._free_wires.pop()
-        mind = RemoteMind(wire, episode)
+        mind = RemotePolicy(wire, episode)
         try:
             return await self._attempt(episode, None, mind)
         finally:
@@ -241,10 +241,10 @@ class EnvTask(Task):
             self._told.add(note)
             logger.warning("%s: %s", self.name, note)
 
-    def _new_table(self, agent: Recipe | None) -> EpisodeTable:
+    def _new_table(self, agent: Recipe | None) -> EnvSession:
         log = self.artifacts / f"process-{len(self._tables) + 1}.log"
         world = self.world(in_words=self._in_words)
-        self._tables.append(EpisodeTable(world, agent, self.settings.clock, log, self._limits, self._isolation))
+        self._tables.append(EnvSession(world, agent, self.settings.clock, log, self._limits, self._isolation))
         return self._tables[-1]
 
     async def _prepare(self, agent: Recipe | None, config: RunConfig) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from proctor.agents.envs import observations
 from proctor.agents.envs.event_log import EpisodeEnding
-from proctor.agents.envs.pending_actions import Frame, MoveGate, PendingAction
+from proctor.agents.envs.pending_actions import ActionQueue, Frame, PendingAction
 from proctor.agents.envs.step_play import EnvFailedError, Play
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.lags import Lags
@@ -34,7 +34,7 @@ class Figures(Struct):
 class TimedPlay:
     """Ticks until the end. The gate is where the agent gets what it sees, and leaves what it does."""
 
-    def __init__(self, play: Play, gate: MoveGate) -> None:
+    def __init__(self, play: Play, gate: ActionQueue) -> None:
         self._play, self._gate = play, gate
         self._period = int(1e9 / play.episode.fps)
         self._figures = Figures(lags={name: Lags() for name in ("observation", "reaction", "action")})

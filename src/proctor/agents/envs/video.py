@@ -15,13 +15,13 @@ import numpy
 
 from proctor.agents.envs.event_log import read_events
 from proctor.agents.envs.observations import fingerprint
-from proctor.agents.envs.referee import ENVIRONMENT, end_world
+from proctor.agents.envs.referee import ENVIRONMENT, end_env
 from proctor.agents.envs.step_play import Environment
 from proctor.agents.runtime.hosting.host import Host
 from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
-from proctor.agents.runtime.shielding import completed
+from proctor.agents.runtime.shielding import run_to_completion
 
 ROLE = f"{__name__}:HostedVideo"
 NAME = "film.mp4"
@@ -66,7 +66,7 @@ class Videos:
     async def close(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            await completed(asyncio.create_task(end_world(process)))
+            await run_to_completion(asyncio.create_task(end_env(process)))
 
 
 class HostedVideo:

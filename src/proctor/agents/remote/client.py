@@ -20,11 +20,11 @@ T = TypeVar("T")
 SHOWN = 500  # characters of an answer that is none
 
 
-class WireError(Exception):
+class RemoteAgentError(Exception):
     """The agent cannot be reached, raised something, or gave an answer that is none."""
 
 
-class WireClient:
+class RemoteAgentConnection:
     """One agent, one step at a time."""
 
     def __init__(self, url: str) -> None:
@@ -42,7 +42,9 @@ class WireClient:
         read = msgspec.json.Decoder(messages.Status).decode
         status = await self._ask("GET", messages.STATUS, read, b"", {}, TIMEOUTS.REQUEST)
         if status.protocol != messages.VERSION:
-            raise WireError(f"{self.url} speaks version {status.protocol} of the protocol, not {messages.VERSION}")
+            raise RemoteAgentError(
+                f"{self.url} speaks version {status.protocol} of the protocol, not {messages.VERSION}"
+            )
 
     async def begin(self, begin: messages.Begin) -> None:
         await self._ask("POST", messages.BEGIN, _anything, msgspec.json.encode(begin), JSON, TIMEOUTS.STARTING)
@@ -79,14 +81,14 @@ class WireClient:
                 method, path, body, headers, answer_within=seconds, connect_within=TIMEOUTS.REQUEST
             )
         except UnreachableError as error:
-            raise WireError(f"the agent cannot be reached: {error}") from error
+            raise RemoteAgentError(f"the agent cannot be reached: {error}") from error
         if status != 200:
-            raise WireError(_refusal(self.url, path, status, text))
+            raise RemoteAgentError(_refusal(self.url, path, status, text))
         try:
             return read(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             shown = text[:SHOWN].decode(errors="replace")
-            raise WireError(f"{self.url} gave an answer that is none: {error}; it said: {shown!r}") from error
+            raise RemoteAgentError(f"{self.url} gave an answer that is none: {error}; it said: {shown!r}") from error
 
     async def close(self) -> None:
         await self._connection.close()

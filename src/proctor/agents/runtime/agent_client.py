@@ -17,11 +17,11 @@ from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.hosting.channel import Fault
 from proctor.agents.runtime.hosting.host import LONGEST_TEXT
-from proctor.agents.runtime.hosting.isolation import Room
+from proctor.agents.runtime.hosting.isolation import AgentSandbox
 from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
-from proctor.agents.runtime.notebook import Notebook
+from proctor.agents.runtime.reported_events import ReportedEvents
 from proctor.agents.types import BEGUN, RAISED, AgentEnding, Task
 from proctor.core.types import Usage
 
@@ -30,7 +30,7 @@ MOST_TURNS = 16  # that an isolated agent may have asked for at once
 SETTLING = 5.0  # seconds in which an agent may come to the end of its thought, once the score is there
 
 
-class Player(Protocol):
+class AgentClient(Protocol):
     """Whoever plays a task, near or far."""
 
     @property
@@ -42,10 +42,10 @@ class Player(Protocol):
         """False if it is certain that the agent has done nothing yet in the task that is under way."""
 
     async def prepare(self) -> Any:
-        """Returns when the agent could begin, before there is anything to act on; raises PlayerError if it cannot."""
+        """Returns when the agent could begin, before there is anything to act on; raises AgentStartError if it cannot."""
 
     async def start(self, task: Task) -> None:
-        """Returns when the agent has begun; raises PlayerError if it cannot."""
+        """Returns when the agent has begun; raises AgentStartError if it cannot."""
 
     async def ending(self) -> AgentEnding:
         """Returns when the agent's part has ended by itself, in whatever way."""
@@ -60,7 +60,7 @@ class Player(Protocol):
         """Called once at the end."""
 
 
-def believed(ending: AgentEnding) -> AgentEnding:
+def checked_ending(ending: AgentEnding) -> AgentEnding:
     """What an agent that is not trusted says of its end, or its server does, as far as that is its own matter.
 
     By `stopped` nothing would be scored: whoever loses could ask for it. The evaluator's own stop key ends a task.
@@ -71,11 +71,11 @@ def believed(ending: AgentEnding) -> AgentEnding:
     return ending.model_copy(update={"outcome": EpisodeOutcome.COMPLETED, "error": said})
 
 
-class PlayerError(Exception):
+class AgentStartError(Exception):
     """The agent could not begin."""
 
 
-class LocalPlayer:
+class LocalAgentClient:
     """An agent in a process of its own, started when it is first needed, and anew when it had to be ended."""
 
     has_acted = True  # what its process does is not ours to see
@@ -86,13 +86,13 @@ class LocalPlayer:
         log: Path,
         environment: dict[str, str] | None = None,
         limits: RuntimeLimits | None = None,
-        room: Room | None = None,
+        room: AgentSandbox | None = None,
     ) -> None:
         """With a room the agent is isolated in it, and what it does is written down by us."""
         self.recipe = recipe
         self._limits = limits or RuntimeLimits()
         self._room = room
-        self._notebook = Notebook()
+        self._notebook = ReportedEvents()
         self._raised: asyncio.Future[Fault] | None = None  # by the agent, in the task that is under way
         self._raised_at: float | None = None
         self.folder: Path | None = None  # for files of the episode that is under way
@@ -130,7 +130,7 @@ class LocalPlayer:
                         ROLE, self.recipe, self._log, self._environment, self._limits, room=self._room
                     )
                 except (HostedFaultError, HostDiedError) as error:
-                    raise PlayerError(f"{self.recipe.name} could not be made: {error}") from error
+                    raise AgentStartError(f"{self.recipe.name} could not be made: {error}") from error
                 self._process.noticed = partial(self._noticed, self._process)
             return self._process
 
@@ -193,7 +193,7 @@ class LocalPlayer:
             begun.cancel()
         if not self._begun.is_set() and not playing.done():
             await self.kill()
-            raise PlayerError(f"the agent did not begin within {TIMEOUTS.STARTING:g} s")
+            raise AgentStartError(f"the agent did not begin within {TIMEOUTS.STARTING:g} s")
 
     async def _play(self, process: HostProcess, task: Task) -> AgentEnding:
         try:
@@ -202,7 +202,7 @@ class LocalPlayer:
             ending = AgentEnding.model_validate(told)
             # How long it took for what is in the log, and how many steps it made in its pulse.
             ending = ending.model_copy(update={"lags": {}, "actions": process.pulse.calls})
-            return ending if self._room is None else believed(ending)
+            return ending if self._room is None else checked_ending(ending)
         except HostedFaultError as error:
             return _crash(error.fault, process)
         except HostDiedError as error:
@@ -263,7 +263,7 @@ class LocalPlayer:
             await playing
         self._playing = self._raised = None
         self._notebook.begin("")  # the log of the episode is complete
-        with suppress(PlayerError):  # to be told when the next task asks for it
+        with suppress(AgentStartError):  # to be told when the next task asks for it
             await self.prepare()
 
     async def stop_by_hand(self) -> None:

@@ -20,7 +20,7 @@ ROLE = "proctor.agents.evaluator:HostedEvaluator"
 SETTLING = 5.0  # seconds in which a check may return that was under way when the play was over
 
 
-class JudgeError(Exception):
+class EvaluatorError(Exception):
     """The evaluator failed at its part."""
 
     def __init__(self, why: str, is_final: bool = False) -> None:
@@ -64,7 +64,7 @@ class EvaluatorClient:
                 self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment, self._limits)
                 self._watches = await self._process.call("watches")
             except (HostedFaultError, HostDiedError) as error:
-                raise JudgeError(f"{self.recipe.name} could not be made: {error}") from error
+                raise EvaluatorError(f"{self.recipe.name} could not be made: {error}") from error
             self._process.noticed = lambda value: self.stopped()
         return self._process
 
@@ -80,7 +80,7 @@ class EvaluatorClient:
             await self.prepare()
             told = _told(task), str(self.folder or ""), self.clock, seconds
             await self._call("setup_environment", seconds, *told)
-        except JudgeError as error:
+        except EvaluatorError as error:
             raise EnvironmentGoneError(f"_setup_environment: {error}") from error
 
     async def see_the_end(self, task: Task, errors: list[str]) -> None:
@@ -125,7 +125,7 @@ class EvaluatorClient:
                 self._checking[name] = time.monotonic()
                 if not await self._call(name, None, told):
                     return
-            except JudgeError as error:
+            except EvaluatorError as error:
                 if error.is_final or not (self._process and self._process.is_alive):
                     raise
                 if str(error) not in errors:
@@ -152,26 +152,26 @@ class EvaluatorClient:
     async def _call(self, name: str, seconds: float | None, *args: Any) -> Any:
         process = self._process
         if process is None:
-            raise JudgeError("the evaluator was ended")  # one that is made anew would not know the environment
+            raise EvaluatorError("the evaluator was ended")  # one that is made anew would not know the environment
         try:
             async with asyncio.timeout(seconds):
                 return await process.call(name, *args)
         except TimeoutError:
             await self.end()
-            raise JudgeError(f"_{name} did not return within {seconds:g} s") from None
+            raise EvaluatorError(f"_{name} did not return within {seconds:g} s") from None
         except HostDiedError as error:
             if error.over_memory:
                 raise EnvironmentGoneError(f"the evaluator and its programs, in _{name}: {error}") from error
-            raise JudgeError(f"the evaluator died in _{name}: {error}") from error
+            raise EvaluatorError(f"the evaluator died in _{name}: {error}") from error
         except HostedFaultError as error:
             if error.fault.environment_gone:
                 raise EnvironmentGoneError(error.fault.message or f"_{name} raised {error.fault.type}") from error
-            raise JudgeError(f"_{name} raised {error.fault.text}", error.fault.ends_the_process) from error
+            raise EvaluatorError(f"_{name} raised {error.fault.text}", error.fault.ends_the_process) from error
 
     async def close(self) -> None:
         """Called once at the end. The evaluator may put its things in order; whatever it leaves is ended."""
         if self._process is not None and self._process.is_alive:
-            with suppress(JudgeError, EnvironmentGoneError):
+            with suppress(EvaluatorError, EnvironmentGoneError):
                 await self._call("close_environment", TIMEOUTS.CLOSING)
         await self.end()
 

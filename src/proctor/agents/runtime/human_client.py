@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.agents.runtime.agent_client import PlayerError
+from proctor.agents.runtime.agent_client import AgentStartError
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.evaluator_client import EnvironmentGoneError
 from proctor.agents.runtime.recording import EventRecorder
@@ -24,7 +24,7 @@ MOVES_APART = 0.01  # seconds between two movements of the mouse that are writte
 BUTTONS = {"left": "LBUTTON", "middle": "MBUTTON", "right": "RBUTTON", "x1": "XBUTTON1", "x2": "XBUTTON2"}
 
 
-class HumanPlayer:
+class HumanClient:
     """Listens on the display; keys and mouse of the person are the actions."""
 
     folder: Path | None = None
@@ -55,7 +55,7 @@ class HumanPlayer:
         try:
             self._desktop = self._desktop or XDesktop(self._display, self._authority)
         except DesktopError as error:
-            raise PlayerError(str(error)) from error
+            raise AgentStartError(str(error)) from error
         await self._wait_until_ready(self._desktop)
 
     async def _wait_until_ready(self, desktop: XDesktop) -> None:

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.outcome import LOSSES, EpisodeOutcome
-from proctor.agents.runtime.agent_client import Player, PlayerError
+from proctor.agents.runtime.agent_client import AgentClient, AgentStartError
 from proctor.agents.runtime.clock import Clock
-from proctor.agents.runtime.evaluator_client import EnvironmentGoneError, EvaluatorClient, JudgeError
+from proctor.agents.runtime.evaluator_client import EnvironmentGoneError, EvaluatorClient, EvaluatorError
 from proctor.agents.runtime.event_log import EventLog
 from proctor.agents.types import AgentEnding, EvaluationResult, Task
 from proctor.core.errors import ProctorError
@@ -50,7 +50,7 @@ class Referee:
     def __init__(
         self,
         judge: EvaluatorClient,
-        player: Player,
+        player: AgentClient,
         scoring: Callable[[], None] = lambda: None,
         journal: EventLog | None = None,
         display: EpisodeDisplay | None = None,
@@ -106,13 +106,13 @@ class Referee:
             await self._clock.stop()
             self._scoring()
             return await self._score(task, outcome, why)
-        except JudgeError as error:
+        except EvaluatorError as error:
             return self._result(task, EpisodeOutcome.JUDGE_ERROR, str(error))
         except EnvironmentGoneError as error:
             # The programs of a display end with it, and may be seen to end before it.
             died = self._display is not None and await self._has_died(self._display)
             return self._result(task, EpisodeOutcome.ENV_CRASH, "the display died" if died else str(error))
-        except PlayerError as error:
+        except AgentStartError as error:
             return self._result(task, EpisodeOutcome.AGENT_CRASH, str(error))
         finally:
             await asyncio.gather(self._player.settle(), self._judge.settle())

@@ -14,25 +14,25 @@ from msgspec import Struct
 from proctor.agents.desktop.display import VIRTUAL, VirtualDisplay, parse_size
 from proctor.agents.human import HumanCandidate
 from proctor.agents.remote.address import TRUSTED, RemoteAddress
-from proctor.agents.remote.window_player import WirePlayer
-from proctor.agents.runtime.agent_client import LocalPlayer
+from proctor.agents.remote.window_client import RemoteWindowClient
+from proctor.agents.runtime.agent_client import LocalAgentClient
 from proctor.agents.runtime.attempt import Attempt
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.evaluator_client import EvaluatorClient
 from proctor.agents.runtime.event_log import EventLog
 from proctor.agents.runtime.hosting.isolation import Isolation
 from proctor.agents.runtime.hosting.recipe import Recipe
-from proctor.agents.runtime.human_client import HumanPlayer
-from proctor.agents.runtime.isolated_player import open_isolated_player
+from proctor.agents.runtime.human_client import HumanClient
+from proctor.agents.runtime.isolated_client import open_isolated_client
 from proctor.agents.runtime.lags import Lags
 from proctor.agents.runtime.limits import EpisodeLimits
 from proctor.agents.runtime.locking import VARIABLE
 from proctor.agents.runtime.log_summary import EpisodeLog
 from proctor.agents.runtime.recording import EVENTS
 from proctor.agents.runtime.referee import Referee
-from proctor.agents.runtime.shielding import completed
+from proctor.agents.runtime.shielding import run_to_completion
 from proctor.agents.types import Task
-from proctor.agents.vision.client import VisionPlayer
+from proctor.agents.vision.client import VisionClient
 from proctor.agents.windows.home import PREFIX as HOME
 from proctor.agents.windows.home import remove_home
 from proctor.agents.windows.requirements import require_desktop
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 NO_DISPLAY = "none"
 Candidates = Recipe | tuple[Model, Sampling] | RemoteAddress | HumanCandidate
-Players = LocalPlayer | VisionPlayer | WirePlayer | HumanPlayer
+AgentClients = LocalAgentClient | VisionClient | RemoteWindowClient | HumanClient
 
 
-class Recorded(Struct, frozen=True):
+class RecordingOptions(Struct, frozen=True):
     """What is kept of an episode on a display, beside its log."""
 
     video: bool = True
@@ -69,7 +69,7 @@ class EpisodeSession:
         agent: Candidates,
         evaluator: Recipe,
         display: str,
-        recorded: Recorded,
+        recorded: RecordingOptions,
         folder: Path,
         limits: EpisodeLimits | None = None,
         isolation: Isolation | None = None,
@@ -81,7 +81,7 @@ class EpisodeSession:
         self._display: VirtualDisplay | None = None
         self._stop_key: StopKey | None = None
         self._judge: EvaluatorClient | None = None
-        self._player: Players | None = None
+        self._player: AgentClients | None = None
         self._played_in: list[Path] = []
         self._supervisor: Referee | None = None
 
@@ -100,7 +100,7 @@ class EpisodeSession:
         if about is not None:
             journal.note("episode", **about)
         judge.folder = player.folder = folder
-        if isinstance(player, VisionPlayer | HumanPlayer):
+        if isinstance(player, VisionClient | HumanClient):
             player.sample = sample
         waits = self._limits.clock == "paused"
         clock = player.clock = Clock(judge, self._limits.longest_thought) if waits else Clock()
@@ -116,7 +116,7 @@ class EpisodeSession:
             result = await supervisor.evaluate(task)
         finally:
             try:
-                trouble, changes = await completed(asyncio.create_task(_close_both(starting, watching)))
+                trouble, changes = await run_to_completion(asyncio.create_task(_close_both(starting, watching)))
                 if trouble:
                     journal.note("film", trouble=trouble)
             finally:
@@ -140,7 +140,7 @@ class EpisodeSession:
             by_agent=supervisor.by_agent,
             seed=task.seed,
             held=self._held,
-            turns=player.turns if isinstance(player, VisionPlayer) else [],
+            turns=player.turns if isinstance(player, VisionClient) else [],
         )
 
     @property
@@ -152,7 +152,7 @@ class EpisodeSession:
             return ""
         return TRUSTED if self._isolation is None else str(self._isolation)
 
-    async def _prepare(self) -> tuple[EvaluatorClient, Players]:
+    async def _prepare(self) -> tuple[EvaluatorClient, AgentClients]:
         parts = (self._display, self._filtered)
         has_died = any(part is not None and not part.is_alive for part in parts)
         if has_died or (self._stop_key is not None and not await asyncio.to_thread(self._stop_key.is_listening)):
@@ -173,17 +173,17 @@ class EpisodeSession:
             if isinstance(self._agent, Recipe):
                 self._player = await asyncio.to_thread(self._local_player, self._agent, environment)
             elif isinstance(self._agent, RemoteAddress):
-                self._player = WirePlayer(self._agent, shown_on, self._authority)
+                self._player = RemoteWindowClient(self._agent, shown_on, self._authority)
             elif isinstance(self._agent, HumanCandidate):
-                self._player = HumanPlayer(shown_on, self._authority)
+                self._player = HumanClient(shown_on, self._authority)
             else:
-                self._player = VisionPlayer(*self._agent, shown_on, self._authority)
+                self._player = VisionClient(*self._agent, shown_on, self._authority)
         return self._judge, self._player
 
-    def _local_player(self, agent: Recipe, environment: dict[str, str]) -> LocalPlayer:
+    def _local_player(self, agent: Recipe, environment: dict[str, str]) -> LocalAgentClient:
         if self._isolation is None:
-            return LocalPlayer(agent, self._folder / "agent.log", environment, self._limits)
-        player, self._filtered = open_isolated_player(
+            return LocalAgentClient(agent, self._folder / "agent.log", environment, self._limits)
+        player, self._filtered = open_isolated_client(
             agent, self._isolation, self._folder, environment, Path(environment[VARIABLE]), self._limits
         )
         return player

@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def completed(task: asyncio.Task[T]) -> T:
+async def run_to_completion(task: asyncio.Task[T]) -> T:
     """The result of the task. However often the caller is cancelled, the task runs to its end before that is raised."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -15,10 +15,10 @@ from fastapi import FastAPI, HTTPException
 
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.desktop.interface import DesktopError
-from proctor.agents.runtime.agent_client import LocalPlayer, PlayerError
+from proctor.agents.runtime.agent_client import AgentStartError, LocalAgentClient
 from proctor.agents.runtime.hosting.isolation import Isolation
 from proctor.agents.runtime.hosting.recipe import Recipe
-from proctor.agents.runtime.isolated_player import open_isolated_player
+from proctor.agents.runtime.isolated_client import open_isolated_client
 from proctor.agents.runtime.limits import EpisodeLimits
 from proctor.agents.runtime.locking import lock_path
 from proctor.agents.server.access import checked_url
@@ -78,15 +78,15 @@ class AgentSide(Side):
         try:
             self._player = await asyncio.to_thread(self._new_player, Path(self._folder.name))
             await self._player.prepare()
-        except (PlayerError, DesktopError) as error:
+        except (AgentStartError, DesktopError) as error:
             raise StartupError(str(error)) from error
 
-    def _new_player(self, folder: Path) -> LocalPlayer:
+    def _new_player(self, folder: Path) -> LocalAgentClient:
         log = "output.log"
         if self._isolation is None:
-            return LocalPlayer(self._recipe, folder / log, self.environment, self._limits)
+            return LocalAgentClient(self._recipe, folder / log, self.environment, self._limits)
         around = {**os.environ, **self.environment}
-        player, self._filtered = open_isolated_player(
+        player, self._filtered = open_isolated_client(
             self._recipe, self._isolation, folder, around, lock_path(around), self._limits, log
         )
         return player
@@ -134,7 +134,7 @@ class AgentSide(Side):
             await self._player.start(task)
         except BaseException as error:
             self._state, self._task = AgentState.READY, None
-            if isinstance(error, PlayerError):
+            if isinstance(error, AgentStartError):
                 raise HTTPException(400, str(error)) from error
             raise
         self._watching = asyncio.create_task(self._watch(task))
@@ -156,7 +156,7 @@ class AgentSide(Side):
         if self._state is AgentState.READY:  # else whoever watches the task sees to it
             try:
                 await self._player.prepare()
-            except PlayerError as error:
+            except AgentStartError as error:
                 raise HTTPException(400, str(error)) from error
         return Done(message="killed; a new process takes its place")
 

@@ -44,7 +44,7 @@ from proctor.core import machine
 from proctor.core.errors import ProctorError, UsageError
 
 VIRTUAL = "virtual"
-TOLD_AFTER = 1.0  # seconds after which a user is told what is waited for, and then again after so many
+NOTICE_INTERVAL = 1.0  # seconds after which a user is told what is waited for, and then again after so many
 TOLD_EVERY = 10.0
 
 AgentLike = Agent | type[Agent] | None
@@ -113,7 +113,7 @@ async def _reached(side: RemoteServer, role: str, path: str, kind: type[BaseMode
     """Returns when it answers; raises when it has not for too long, or refuses us."""
     loop = asyncio.get_running_loop()
     started = loop.time()
-    print_after = started + TOLD_AFTER
+    print_after = started + NOTICE_INTERVAL
     while True:
         try:
             await side.get(path, kind, TIMEOUTS.STATUS)

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, HTTPException, Response
 
-from proctor.agents.runtime.agent_client import PlayerError
-from proctor.agents.runtime.evaluator_client import EvaluatorClient, JudgeError
+from proctor.agents.runtime.agent_client import AgentStartError
+from proctor.agents.runtime.evaluator_client import EvaluatorClient, EvaluatorError
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import EpisodeLimits
 from proctor.agents.runtime.referee import Referee
 from proctor.agents.server.access import checked_url
-from proctor.agents.server.remote import RemotePlayer, RemoteServer
+from proctor.agents.server.remote import AgentServerClient, RemoteServer
 from proctor.agents.server.side import REFUSALS, Side, StartupError
 from proctor.agents.types import (
     AgentRegistration,
@@ -39,7 +39,7 @@ class EvaluatorSide(Side):
     ) -> None:
         super().__init__(token, allowed_hosts)
         self._recipe, self._limits = recipe, limits
-        self._player: RemotePlayer | None = None
+        self._player: AgentServerClient | None = None
         self._state = EvaluatorState.INIT
         self._task: Task | None = None
         self._supervisor: Referee | None = None
@@ -61,7 +61,7 @@ class EvaluatorSide(Side):
         self._judge = EvaluatorClient(self._recipe, log, self.environment, limits=self._limits)
         try:
             await self._judge.prepare()
-        except JudgeError as error:
+        except EvaluatorError as error:
             raise StartupError(str(error)) from error
 
     async def close(self) -> None:
@@ -84,7 +84,7 @@ class EvaluatorSide(Side):
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
         # Before the first wait, in which a task may be started.
-        former, self._player = self._player, RemotePlayer(RemoteServer(url, self.token))
+        former, self._player = self._player, AgentServerClient(RemoteServer(url, self.token))
         self._state = EvaluatorState.READY
         if former is not None:
             await former.close()
@@ -101,7 +101,7 @@ class EvaluatorSide(Side):
             await player.is_ready()
         except BaseException as error:
             self._state, self._task = EvaluatorState.READY, None
-            if isinstance(error, PlayerError):
+            if isinstance(error, AgentStartError):
                 raise HTTPException(400, str(error)) from error
             raise
         self._supervisor = Referee(self._judge, player, self._now_scoring)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.outcome import EpisodeOutcome
-from proctor.agents.runtime.agent_client import PlayerError, believed
+from proctor.agents.runtime.agent_client import AgentStartError, checked_ending
 from proctor.agents.runtime.hosting.guarded import ANSWERING
 from proctor.agents.server.connection import JSON, Connection, UnreachableError
 from proctor.agents.types import AgentEnding, AgentState, AgentStatus, Done, Stopped, Task
@@ -96,7 +96,7 @@ def _error(text: bytes) -> str:
     return text[:2_000].decode(errors="replace")
 
 
-class RemotePlayer:
+class AgentServerClient:
     """An agent behind its server."""
 
     ended_at: float | None = None  # by time.monotonic(), when it has said so
@@ -108,21 +108,21 @@ class RemotePlayer:
         self._told: asyncio.Future[AgentEnding] | None = None
 
     async def is_ready(self) -> bool:
-        """False while the agent is busy with the end of another task; raises PlayerError if it could not begin."""
+        """False while the agent is busy with the end of another task; raises AgentStartError if it could not begin."""
         try:
             status = await self._remote.get("/agent/status", AgentStatus)
         except (UnreachableError, RefusedError) as error:
-            raise PlayerError(f"the agent cannot be asked: {error}") from error
+            raise AgentStartError(f"the agent cannot be asked: {error}") from error
         state = status.state if status else AgentState.INIT
         if state not in (AgentState.READY, AgentState.STOPPING):
-            raise PlayerError(f"the agent is {state}, not READY")
+            raise AgentStartError(f"the agent is {state}, not READY")
         return state is AgentState.READY
 
     async def prepare(self) -> None:
         deadline = asyncio.get_running_loop().time() + TIMEOUTS.CREATION  # its process may have to be made anew
         while not await self.is_ready():
             if asyncio.get_running_loop().time() > deadline:
-                raise PlayerError(f"the agent was not READY after {TIMEOUTS.CREATION:g} s")
+                raise AgentStartError(f"the agent was not READY after {TIMEOUTS.CREATION:g} s")
             await asyncio.sleep(TIMES.READY_INTERVAL)
 
     async def start(self, task: Task) -> None:
@@ -131,13 +131,13 @@ class RemotePlayer:
         try:
             await self._post("/agent/task/start", Done, START_REQUEST, task)
         except (UnreachableError, RefusedError) as error:
-            raise PlayerError(f"the agent did not start: {error}") from error
+            raise AgentStartError(f"the agent did not start: {error}") from error
 
     def finished(self, ending: AgentEnding) -> None:
         """The agent's server says so."""
         if self._told is not None and not self._told.done():
             self.ended_at = time.monotonic()
-            self._told.set_result(believed(ending))
+            self._told.set_result(checked_ending(ending))
 
     async def ending(self) -> AgentEnding:
         """What the agent's server says, or that it says nothing any more."""
@@ -206,7 +206,7 @@ class RemotePlayer:
         if not self._told.done():
             try:
                 # The line may be slow: the agent's server knows itself when time is up, and has stopped it by then.
-                return believed((await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending)
+                return checked_ending((await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending)
             except RefusedError:
                 # It was not running any more: then it has said how it ended, or is just saying it.
                 await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)

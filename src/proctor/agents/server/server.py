@@ -20,14 +20,14 @@ from proctor.agents.server.access import is_loopback, own_token
 from proctor.agents.server.agent_side import AgentSide
 from proctor.agents.server.application import application
 from proctor.agents.server.evaluator_side import EvaluatorSide
-from proctor.agents.server.player_side import PlayerSide
 from proctor.agents.server.punctual import PunctualProtocol
+from proctor.agents.server.remote_agent_side import RemoteAgentSide
 from proctor.agents.server.side import Side, StartupError
 from proctor.core.errors import UsageError
 
 logger = logging.getLogger("proctor.agents")
 
-SIDES: dict[str, type[EvaluatorSide] | type[PlayerSide]] = {"evaluator": EvaluatorSide, "player": PlayerSide}
+SIDES: dict[str, type[EvaluatorSide] | type[RemoteAgentSide]] = {"evaluator": EvaluatorSide, "player": RemoteAgentSide}
 
 
 class SideServer:

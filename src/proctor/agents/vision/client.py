@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proctor.agents.outcome import EnvironmentCrashedError, EpisodeOutcome
-from proctor.agents.runtime.agent_client import PlayerError
+from proctor.agents.runtime.agent_client import AgentStartError
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.recording import EventRecorder
 from proctor.agents.types import AgentEnding, Task
@@ -33,7 +33,7 @@ LEFT+SPACE presses both together; WAIT:0.5 presses nothing for 0.5 s."""
 FRAME = "frame-{number:06}.png"
 
 
-class VisionPlayer:
+class VisionClient:
     """Runs in this process, which it cannot harm: the model is elsewhere, and each wait can be ended."""
 
     folder: Path | None = None
@@ -61,7 +61,7 @@ class VisionPlayer:
         try:
             self._desktop = self._desktop or XDesktop(self._display_name, self._authority)
         except DesktopError as error:
-            raise PlayerError(str(error)) from error
+            raise AgentStartError(str(error)) from error
 
     async def start(self, task: Task) -> None:
         await self.prepare()

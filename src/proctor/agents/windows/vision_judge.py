@@ -39,7 +39,7 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 RETRIES = 2  # of a server that fails
-PATIENCE = 0.9 * TIMEOUTS.SCORING  # seconds, so that it is us who say what went wrong
+TIMEOUT = 0.9 * TIMEOUTS.SCORING  # seconds, so that it is us who say what went wrong
 SHOWN = 2_000  # characters of a reply that is no verdict
 FAMILY = "openai/"
 
@@ -68,7 +68,7 @@ class VisionJudge:
         self._model()  # raises if there is no key
 
     def _model(self) -> ModelClient:
-        server = _Server(self._name, self._url, self._api, PATIENCE, "OPENAI_API_KEY")
+        server = _Server(self._name, self._url, self._api, TIMEOUT, "OPENAI_API_KEY")
         return ModelClient(server, RunConfig(task="", model=server.name, retries=RETRIES))
 
     async def reach(self) -> None:
@@ -91,7 +91,7 @@ class VisionJudge:
         request = Request(prompt, Sampling(REASONING_TOKENS), 0, Sample("judged", 0, prompt), SCHEMA)
         model = self._model()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 await model.prepare(lambda: ())
                 return (await model.generate(request)).text
         except TimeoutError:

@@ -17,7 +17,7 @@ LOOKS = 60  # in a second, at most: the game shows no more
 _KEYS = {LEFT: VK.LEFT, RIGHT: VK.RIGHT}
 
 
-class WindowPlayer(Agent):
+class HexagonWindowAgent(Agent):
     """What both have in common: a window, a pace, and at most one key that is down."""
 
     def _init_task_hook(self, task: Task) -> None:
@@ -49,7 +49,7 @@ class WindowPlayer(Agent):
         self._held = key
 
 
-class ReferenceAgent(WindowPlayer):
+class ReferenceAgent(HexagonWindowAgent):
     """Looks for the nearest gap and goes there."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class ReferenceAgent(WindowPlayer):
         return self._sight.direction(CALLABLES["screen.capture"](self._window))
 
 
-class RandomWindowAgent(WindowPlayer):
+class RandomWindowAgent(HexagonWindowAgent):
     """Any key or none, each as likely as the others, drawn anew as often as the other looks."""
 
     def _init_task_hook(self, task: Task) -> None:

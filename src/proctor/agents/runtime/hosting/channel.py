@@ -48,7 +48,7 @@ def pack(message: MethodCall | Reply) -> bytes:
 unpack_call = msgspec.msgpack.Decoder(MethodCall).decode
 unpack_reply = msgspec.msgpack.Decoder(Reply).decode
 
-IDLE, IN_AGENT, IN_WORLD = 0, 1, 2
+IDLE, IN_AGENT, IN_ENV = 0, 1, 2
 
 
 class Pulse:
@@ -84,7 +84,7 @@ class Pulse:
 
     @property
     def whose(self) -> int:
-        """Who is at it: IDLE, IN_AGENT or IN_WORLD."""
+        """Who is at it: IDLE, IN_AGENT or IN_ENV."""
         return self._cells[2]
 
     @property

@@ -38,7 +38,7 @@ class Isolation(Struct, frozen=True):
         return f"isolated: {self.level}; {', '.join(on)}"
 
 
-class Room:
+class AgentSandbox:
     """Where one agent process after the other lives: files of the agent, read-only, and sockets that are let in."""
 
     def __init__(

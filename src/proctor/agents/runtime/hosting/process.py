@@ -18,10 +18,10 @@ import msgspec
 from proctor.agents.runtime.hosting import guardian
 from proctor.agents.runtime.hosting.channel import LENGTH, LONGEST, Fault, MethodCall, Pulse, pack, unpack_reply
 from proctor.agents.runtime.hosting.guarded import ANSWER_INTERVAL, ANSWERING, Guarded
-from proctor.agents.runtime.hosting.isolation import Room
+from proctor.agents.runtime.hosting.isolation import AgentSandbox
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
-from proctor.agents.runtime.shielding import completed
+from proctor.agents.runtime.shielding import run_to_completion
 from proctor.sandbox.isolated import Enclosed
 
 DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
@@ -51,7 +51,7 @@ class HostDiedError(Exception):
 class HostProcess:
     """Made by `start`. Once it has died it stays dead: start another."""
 
-    def __init__(self, log: Path, memory: int, room: Room | None, handed: Sequence[int]) -> None:
+    def __init__(self, log: Path, memory: int, room: AgentSandbox | None, handed: Sequence[int]) -> None:
         self.log, self._memory = log, memory
         self._room, self._handed = room, handed
         self._enclosed: Enclosed | None = None
@@ -79,7 +79,7 @@ class HostProcess:
         environment: Mapping[str, str] | None = None,
         limits: RuntimeLimits | None = None,
         *,
-        room: Room | None = None,
+        room: AgentSandbox | None = None,
         handed: Sequence[int] = (),
     ) -> HostProcess:
         """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it.
@@ -92,7 +92,7 @@ class HostProcess:
         process = cls(log, limits.memory_bytes(), room, handed)
         spawning = asyncio.create_task(process._spawn(environment))
         try:
-            await completed(spawning)
+            await run_to_completion(spawning)
             async with asyncio.timeout(seconds):
                 path = sys.path if room is None else room.search_path
                 await process.call("", role, msgspec.msgpack.encode(recipe), path)
@@ -205,7 +205,7 @@ class HostProcess:
 
     async def end(self) -> None:
         """Kills whatever is left of it; returns when nothing is. Whoever is cancelled here still waits for that."""
-        await completed(asyncio.create_task(self._end()))
+        await run_to_completion(asyncio.create_task(self._end()))
 
     async def _end(self) -> None:
         await self._dismiss()

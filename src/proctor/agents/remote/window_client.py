@@ -16,8 +16,8 @@ from proctor.agents.constants import TIMEOUTS
 from proctor.agents.outcome import EnvironmentCrashedError, EpisodeOutcome
 from proctor.agents.remote import messages
 from proctor.agents.remote.address import FrameFormat, RemoteAddress
-from proctor.agents.remote.client import WireClient, WireError
-from proctor.agents.runtime.agent_client import PlayerError
+from proctor.agents.remote.client import RemoteAgentConnection, RemoteAgentError
+from proctor.agents.runtime.agent_client import AgentStartError
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.recording import EventRecorder
 from proctor.agents.types import AgentEnding, Task
@@ -31,7 +31,7 @@ JPEG_QUALITY = 90
 ENDING = 2.0  # seconds in which it is told that the episode is over
 
 
-class WirePlayer:
+class RemoteWindowClient:
     """Lives in the referee's process. The agent never touches the display."""
 
     folder: Path | None = None
@@ -39,7 +39,7 @@ class WirePlayer:
 
     def __init__(self, address: RemoteAddress, display: str, authority: Path | None = None) -> None:
         self._address, self._display_name, self._authority = address, display, authority
-        self._client = WireClient(address.url)
+        self._client = RemoteAgentConnection(address.url)
         self._desktop: XDesktop | None = None
         self._playing: asyncio.Task[AgentEnding] | None = None
         self._recording = EventRecorder()
@@ -59,8 +59,8 @@ class WirePlayer:
         try:
             self._desktop = self._desktop or XDesktop(self._display_name, self._authority)
             await self._client.check()
-        except (DesktopError, WireError) as error:
-            raise PlayerError(str(error)) from error
+        except (DesktopError, RemoteAgentError) as error:
+            raise AgentStartError(str(error)) from error
 
     async def start(self, task: Task) -> None:
         await self.prepare()
@@ -71,8 +71,8 @@ class WirePlayer:
         told = messages.Begin(self._episode, "window", task.model_dump(mode="json"), task.seed)
         try:
             await self._client.begin(told)
-        except WireError as error:
-            raise PlayerError(f"the agent could not begin: {error}") from error
+        except RemoteAgentError as error:
+            raise AgentStartError(f"the agent could not begin: {error}") from error
         self._deadline = time.monotonic() + task.timeout
         self._playing = asyncio.create_task(self._play(task))
 
@@ -94,7 +94,7 @@ class WirePlayer:
         except EnvironmentCrashedError as error:
             return AgentEnding(outcome=EpisodeOutcome.ENV_CRASH, error=str(error), actions=self._actions)
         except Exception as error:
-            said = str(error) if isinstance(error, WireError) else f"{type(error).__name__}: {error}"
+            said = str(error) if isinstance(error, RemoteAgentError) else f"{type(error).__name__}: {error}"
             return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error=said, actions=self._actions)
         finally:
             self._release()
@@ -215,8 +215,8 @@ class WirePlayer:
 IDLE = 0.05  # seconds that a paused environment goes on for an agent that does nothing
 
 
-async def _tell_the_end(client: WireClient, episode: str) -> None:
-    with suppress(WireError, TimeoutError):  # it will notice when the next one begins
+async def _tell_the_end(client: RemoteAgentConnection, episode: str) -> None:
+    with suppress(RemoteAgentError, TimeoutError):  # it will notice when the next one begins
         async with asyncio.timeout(ENDING):
             await client.end(episode)
 
@@ -244,9 +244,9 @@ def _vk(name: str) -> int:
 
     key = VK.__members__.get(name.upper()) or VK.__members__.get(f"KEY_{name.upper()}")
     if key is None or key in BUTTONS:
-        raise WireError(f"there is no key {name!r}: keys are named as in VK")
+        raise RemoteAgentError(f"there is no key {name!r}: keys are named as in VK")
     if key is VK.F10:
-        raise WireError("F10 is for the user, who stops a run by it: an agent does not press it")
+        raise RemoteAgentError("F10 is for the user, who stops a run by it: an agent does not press it")
     return int(key)
 
 

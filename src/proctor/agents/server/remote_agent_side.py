@@ -28,7 +28,7 @@ logger = logging.getLogger("proctor.agents")
 ROLE = "proctor.agents.remote.hosted:HostedRemoteAgent"
 
 
-class PlayerSide(Side):
+class RemoteAgentSide(Side):
     title = "proctor player"
     largest_body = messages.LARGEST_FRAME
 

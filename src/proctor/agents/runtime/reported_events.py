@@ -13,7 +13,7 @@ LONGEST_TEXT = 10_000
 KINDS = {"input": "kind", "frame": "hash"}  # of events, and what each of them says
 
 
-class Notebook:
+class ReportedEvents:
     def __init__(self) -> None:
         self._recording = EventRecorder()
         self._left = self._begun_ns = 0
