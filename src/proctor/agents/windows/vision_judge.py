@@ -95,6 +95,6 @@ class VisionJudge:
                 await model.prepare(lambda: ())
                 return (await model.generate(request)).text
         except TimeoutError:
-            raise ModelError(f"{model.name} gave no verdict within {PATIENCE:g} s") from None
+            raise ModelError(f"{model.name} gave no verdict within {TIMEOUT:g} s") from None
         finally:
             await model.close()
