@@ -297,10 +297,10 @@ def test_what_an_agent_raises_after_the_end_of_the_world_is_noted() -> None:
         raise HostedFaultError(Fault("RuntimeError", "too late"))
 
     async def said(closed_at: float | None) -> str:
-        table: Any = EnvSession(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
-        table._agent = SimpleNamespace(closed_at=closed_at, pulse=SimpleNamespace(busy_seconds=0.0))
+        session: Any = EnvSession(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        session._agent = SimpleNamespace(closed_at=closed_at, pulse=SimpleNamespace(busy_seconds=0.0))
         episode = Episode(Header("t", {}, "a", 1, 0.0, {}), "events.jsonl", 1, 10.0)
-        why: str = await table._let_finish(asyncio.create_task(raising()), episode)
+        why: str = await session._let_finish(asyncio.create_task(raising()), episode)
         return why
 
     assert asyncio.run(said(None)) == "after the end, the agent: RuntimeError: too late"
@@ -414,17 +414,17 @@ def test_hundreds_of_episodes_leak_nothing(episodes: int) -> None:
         return len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))
 
     async def main() -> None:
-        world = with_arguments("proctor.agents.envs.catch", "Catch", width=2, height=2, things=1)
-        table = EnvSession(world, parse_recipe(f"{PLAYERS}:left", "agent"), "step", Path("process.log"))
+        env = with_arguments("proctor.agents.envs.catch", "Catch", width=2, height=2, things=1)
+        session = EnvSession(env, parse_recipe(f"{PLAYERS}:left", "agent"), "step", Path("process.log"))
         seen = {}
         for number in range(episodes):
             episode = Episode(Header("agents/catch", {}, "left", number, 0.0, {}), f"{number % 10}/events.jsonl", 0, 60)
-            ending = await table.play(episode)
+            ending = await session.play(episode)
             assert ending.outcome == "completed"
             if number in (10, episodes - 1):
                 below = sorted(set(descendants(os.getpid())) - before[0])  # other tests may have servers of their own
                 seen[number] = below, [held(pid) for pid in (os.getpid(), *below)]
-        await table.close()
+        await session.close()
         (processes, early), (processes_now, late) = seen[10], seen[episodes - 1]
         assert processes == processes_now
         assert [files for _, files in early] == [files for _, files in late]
@@ -454,9 +454,9 @@ class SlowToEnd:
 
 def test_cancelled_close_waits_for_both_processes() -> None:
     async def main() -> None:
-        table: Any = EnvSession(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
-        table._world, table._agent = processes = SlowToEnd(3), SlowToEnd(30)
-        closing = asyncio.create_task(table.close())
+        session: Any = EnvSession(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        session._env, session._agent = processes = SlowToEnd(3), SlowToEnd(30)
+        closing = asyncio.create_task(session.close())
         for _ in range(10):
             await asyncio.sleep(0)
             closing.cancel()

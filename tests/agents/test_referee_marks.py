@@ -67,14 +67,14 @@ def judge_twice(
     """
 
     async def all_of_them() -> list[EvaluationResult]:
-        judge = EvaluatorClient(evaluator, folder / "evaluator.log", limits=limits)
-        player = LocalAgentClient(agent, folder / "agent.log", limits=agent_limits or limits)
+        evaluator_client = EvaluatorClient(evaluator, folder / "evaluator.log", limits=limits)
+        agent_client = LocalAgentClient(agent, folder / "agent.log", limits=agent_limits or limits)
         task = Task(env_name="none", timeout=seconds, check_env_interval_seconds=0.05)
         try:
-            return [await within(100, Referee(judge, player).evaluate(task)) for _ in range(2)]
+            return [await within(100, Referee(evaluator_client, agent_client).evaluate(task)) for _ in range(2)]
         finally:
-            await player.close()
-            await judge.close()
+            await agent_client.close()
+            await evaluator_client.close()
 
     return asyncio.run(all_of_them())
 
@@ -276,17 +276,17 @@ def test_hook_of_an_evaluator_that_raises_no_exception(
 @pytest.mark.parametrize("hook", ["_pause_environment", "_resume_environment", "_close_environment"])
 def test_environment_that_raises_no_exception_when_it_is_to_wait(tmp_path: Path, hook: str, error: str) -> None:
     async def turned() -> None:
-        judge = EvaluatorClient(
+        evaluator_client = EvaluatorClient(
             recipe_of(rs.RaisingEvaluator, (hook, error)), tmp_path / "evaluator.log", clock="paused"
         )
-        player = LocalAgentClient(recipe_of(rs.Pensive), tmp_path / "agent.log")
-        clock = player.clock = Clock(judge, 600)
+        agent_client = LocalAgentClient(recipe_of(rs.Pensive), tmp_path / "agent.log")
+        clock = agent_client.clock = Clock(evaluator_client, 600)
         try:
             task = Task(env_name="none", timeout=600)
-            result = await within(100, Referee(judge, player, clock=clock).evaluate(task))
+            result = await within(100, Referee(evaluator_client, agent_client, clock=clock).evaluate(task))
         finally:
-            await player.close()
-            await within(100, judge.close())
+            await agent_client.close()
+            await within(100, evaluator_client.close())
         wanted = EpisodeOutcome.COMPLETED if hook == "_close_environment" else EpisodeOutcome.JUDGE_ERROR
         assert result.outcome is wanted, result.notes
 

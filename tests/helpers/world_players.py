@@ -340,6 +340,6 @@ class BailsAndDawdles(Dawdles):
 class OwnExam(EnvTask):
     """An exam in whatever world the settings name."""
 
-    def world(self, in_words: bool) -> Recipe:
+    def env_recipe(self, in_words: bool) -> Recipe:
         given = dict(self.settings.env_kwargs)
         return recipe_of(globals()[given.pop("kind", "Catch")], (), given)

@@ -26,7 +26,7 @@ class AgentCandidate(Candidate):
         return self.name if self.name.startswith(REMOTE) else ""
 
     def identity(self) -> dict[str, str]:
-        found = None if self.recipe is None else source_of(self.recipe.found())
+        found = None if self.recipe is None else source_of(self.recipe.load())
         return {"agent": self.name} | ({} if found is None else {"sha256": found["sha256"]})
 
 

@@ -21,7 +21,7 @@ from proctor.agents.runtime.recording import recording
 from proctor.agents.success import read_success, without_infinite
 from proctor.agents.types import EvaluationResult, Task
 
-PATIENCE = 1.0  # seconds that a judge waits for an agent that does not let go of the environment
+LOCK_TIMEOUT = 1.0  # seconds that a judge waits for an agent that does not let go of the environment
 
 
 class Evaluator(Participant, ABC):
@@ -80,12 +80,12 @@ class HostedEvaluator:
     """An evaluator in its process."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        made = recipe.made()
+        made = recipe.build()
         if not isinstance(made, Evaluator):
             raise TypeError(f"{recipe.name} is no Evaluator: it must extend proctor.agents.Evaluator")
         self._evaluator = made
-        made.stop_event.told = lambda: host.notify("stop")
-        env_lock.patience = PATIENCE
+        made.stop_event.on_set = lambda: host.notify("stop")
+        env_lock.timeout = LOCK_TIMEOUT
 
     def watches(self) -> list[str]:
         """Those of its checks that can end a task."""
@@ -111,19 +111,19 @@ class HostedEvaluator:
 
         return has_window(desktop(), title)
 
-    def setup_environment(self, told: dict[str, Any], folder: str, clock: ClockName, setup_timeout: float) -> None:
+    def setup_environment(self, message: dict[str, Any], folder: str, clock: ClockName, setup_timeout: float) -> None:
         recording.begin(folder, is_player=False)
         self._evaluator.setup_timeout = setup_timeout
         self._evaluator.folder = Path(folder) if folder else None
         self._evaluator.clock = clock
         self._evaluator.stop_event.clear()
-        self._evaluator._setup_environment(Task(**told))
+        self._evaluator._setup_environment(Task(**message))
 
-    def check_env_continue(self, told: dict[str, Any]) -> bool:
-        return bool(self._evaluator._check_env_continue(Task(**told)))
+    def check_env_continue(self, message: dict[str, Any]) -> bool:
+        return bool(self._evaluator._check_env_continue(Task(**message)))
 
-    def check_env_continue_timer(self, told: dict[str, Any]) -> bool:
-        return bool(self._evaluator._check_env_continue_timer(Task(**told)))
+    def check_env_continue_timer(self, message: dict[str, Any]) -> bool:
+        return bool(self._evaluator._check_env_continue_timer(Task(**message)))
 
     def pause_environment(self) -> None:
         self._evaluator._pause_environment()
@@ -134,8 +134,8 @@ class HostedEvaluator:
     def close_environment(self) -> None:
         self._evaluator._close_environment()
 
-    def score_task(self, told: dict[str, Any], elapsed: float, note: str) -> dict[str, Any]:
-        result = self._evaluator._score_task(Task(**told), elapsed, note)
+    def score_task(self, message: dict[str, Any], elapsed: float, note: str) -> dict[str, Any]:
+        result = self._evaluator._score_task(Task(**message), elapsed, note)
         if not isinstance(result, EvaluationResult):
             raise TypeError(f"_score_task must give an EvaluationResult, not {result!r}")
         given = {str(key): _plain(value) for key, value in result.metrics.items()}

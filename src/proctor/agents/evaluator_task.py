@@ -115,20 +115,20 @@ class EvaluatorTask(Task):
         self._left = {path.parent for path in self.artifacts.glob(f"*/{EVENTS}")}
         self._isolation = await asyncio.to_thread(open_isolation, config, window=self._has_display(config))
         self.agent_held = held_by(config, self._isolation)
-        self._booths: list[EpisodeSession] = []
+        self._sessions: list[EpisodeSession] = []
         self._numbers = count(1)
 
     def _has_display(self, config: RunConfig) -> bool:
         return self.uses_desktop and config.display != "none"
 
     async def close(self) -> None:
-        for booth in self._booths:
-            await booth.close()
+        for session in self._sessions:
+            await session.close()
 
     async def ask(
         self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
     ) -> AsyncGenerator[Output]:
-        agent = self._player(candidate, sample, config)
+        agent = self._session_agent(candidate, sample, config)
         first = _agent_task(sample)
         attempts = Attempts(self.settings.attempts)
         for number in count():
@@ -153,22 +153,22 @@ class EvaluatorTask(Task):
     ) -> Attempt:
         # With the task that follows in the log it is enough to play the episode again.
         about = {"exam": self.name, "settings": msgspec.to_builtins(self.settings), "display": config.display}
-        booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
+        session = self._sessions.pop() if self._sessions else self._new_session(agent, config)
         try:
-            return await booth.play(task, folder, sample, about)
+            return await session.play(task, folder, sample, about)
         except ProctorError:
             raise  # concerns the whole run
         except Exception as error:
             # Else an agent that makes the referee stumble would have its episode forgotten.
             logger.exception("the referee stumbled over %s", task.task_id)
-            await booth.close()
+            await session.close()
             why = f"the referee stumbled: {type(error).__name__}: {error}"
-            facts: dict[str, Any] = {"by_agent": booth.has_begun, "seed": task.seed, "held": self.agent_held}
+            facts: dict[str, Any] = {"by_agent": session.has_begun, "seed": task.seed, "held": self.agent_held}
             return Attempt(EpisodeOutcome.JUDGE_ERROR, {}, why, 0.0, 0.0, 0, **facts)
         finally:
-            self._booths.append(booth)
+            self._sessions.append(session)
 
-    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Candidates:
+    def _session_agent(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Candidates:
         if isinstance(candidate, Model):
             if not self.uses_desktop:
                 raise UsageError(
@@ -188,18 +188,18 @@ class EvaluatorTask(Task):
 
         if not isinstance(candidate, AgentCandidate) or candidate.recipe is None:
             raise UsageError(f"{self.name} is an exam for agents: give one with --agent module:Class.")
-        found = candidate.recipe.found()
+        found = candidate.recipe.load()
         if not (isinstance(found, type) and issubclass(found, Agent)):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
-    def _new_booth(self, agent: Candidates, config: RunConfig) -> EpisodeSession:
+    def _new_session(self, agent: Candidates, config: RunConfig) -> EpisodeSession:
         from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, RecordingOptions
 
         display = config.display if self.uses_desktop else NO_DISPLAY
         if isinstance(agent, HumanCandidate):
             display = find_display(config, self.name)
-        folder = self.artifacts / f"booth-{next(self._numbers)}"
+        folder = self.artifacts / f"session-{next(self._numbers)}"
         recorded = RecordingOptions(config.film, config.owamcap)
         limits = self.settings.shared_by(config.parallel)
         return EpisodeSession(agent, self.evaluator_recipe(), display, recorded, folder, limits, self._isolation)

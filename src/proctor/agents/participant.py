@@ -18,11 +18,11 @@ class StopEvent(threading.Event):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: Callable[[], None] = lambda: None
+        self.on_set: Callable[[], None] = lambda: None
 
     def set(self) -> None:
         super().set()
-        self.told()
+        self.on_set()
 
 
 class Participant:
@@ -70,5 +70,5 @@ class Participant:
         from proctor.agents.server.server import new_server  # FastAPI takes its time
 
         server = new_server(self.role, self.recipe, host, self.default_port if port is None else port, **options)
-        self.stop_event.told = server.stop_task
+        self.stop_event.on_set = server.stop_task
         return server

@@ -19,14 +19,14 @@ from proctor.core.task import Task
 class CatchTask(EnvTask):
     summary = "things fall, a paddle catches them"
 
-    def world(self, in_words: bool) -> Recipe:
+    def env_recipe(self, in_words: bool) -> Recipe:
         return with_arguments("proctor.agents.envs.catch", "Catch", **self.settings.env_kwargs)
 
 
 class HexagonStepsTask(EnvTask):
     summary = "walls close in from six sides: the same game as hexagon, in steps"
 
-    def world(self, in_words: bool) -> Recipe:
+    def env_recipe(self, in_words: bool) -> Recipe:
         return with_arguments("proctor.agents.games.hexagon.env", "Hexagon", **self.settings.env_kwargs)
 
 

@@ -63,7 +63,7 @@ def call(args: argparse.Namespace) -> int:
 
     isolation = _isolation(args)
     recipe = parse_recipe(args.place, args.side)
-    found = recipe.found()
+    found = recipe.load()
     if args.side == "player":
         return _serve_player(args, recipe)
     kind = {"agent": Agent, "evaluator": Evaluator}[args.side]
@@ -111,7 +111,7 @@ def _serve_player(args: argparse.Namespace, recipe: Recipe) -> int:
     from proctor.agents.envs.agents import is_playable
     from proctor.agents.server.server import new_server
 
-    if not is_playable(recipe.found()):
+    if not is_playable(recipe.load()):
         raise UsageError(f"{args.place} cannot play: it needs a method act, as proctor.agents.RemoteAgent has it.")
     if args.allow_host:
         raise UsageError("--allow-host: a player calls nobody: leave it out.")

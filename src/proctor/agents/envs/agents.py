@@ -20,10 +20,10 @@ class Policy:
     """Whatever a user calls an agent, asked in one way."""
 
     def __init__(self, recipe: Recipe) -> None:
-        found = recipe.found()
+        found = recipe.load()
         if not is_playable(found):
             raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act(observation)")
-        self._take(recipe.made() if inspect.isclass(found) else found)
+        self._take(recipe.build() if inspect.isclass(found) else found)
 
     @classmethod
     def of(cls, made: Any) -> Policy:

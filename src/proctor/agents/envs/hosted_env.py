@@ -27,14 +27,14 @@ class HostedEnv:
     """The role: called by the referee, one episode after the other."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        self._world, self._host = Environment(recipe.made()), host
+        self._env, self._host = Environment(recipe.build()), host
         self._policy: Policy | IsolatedPolicy | None = None
         self._play: Play | None = None
         self._seen: Any = None
-        self._gate: ActionQueue | None = None
+        self._action_queue: ActionQueue | None = None
 
     def about(self) -> Any:
-        return msgspec.to_builtins(EnvInfo(self._world.actions, self._world.threshold))
+        return msgspec.to_builtins(EnvInfo(self._env.actions, self._env.threshold))
 
     def take_agent(self, recipe: bytes) -> None:
         self._policy = Policy(msgspec.msgpack.decode(recipe, type=Recipe))
@@ -45,15 +45,15 @@ class HostedEnv:
 
         self._policy = IsolatedPolicy(AgentSocket(self._host.handed[0], LARGEST_REPLY))
 
-    def begin(self, told: dict[str, Any]) -> Any:
+    def begin(self, message: dict[str, Any]) -> Any:
         """Resets the world; gives an ending if that fails."""
         if self._play is not None:
             self._play.close()
-        self._play = Play(self._world, msgspec.convert(told, Episode), self._host.pulse)
+        self._play = Play(self._env, msgspec.convert(message, Episode), self._host.pulse)
         try:
             self._seen = self._play.begin()
         except EnvFailedError as error:
-            return _told(self._play.end(error.outcome, str(error)))
+            return _to_builtins(self._play.end(error.outcome, str(error)))
         return None
 
     def play(self) -> Any:
@@ -66,40 +66,40 @@ class HostedEnv:
             policy.begin(play.episode.agent_seed, play.info)
             while not play.over:
                 if time.monotonic_ns() >= deadline:
-                    return _told(play.end(EpisodeOutcome.TIMEOUT, "time was up"))
+                    return _to_builtins(play.end(EpisodeOutcome.TIMEOUT, "time was up"))
                 pulse.begin(IN_AGENT)
                 observation = play.step(act(observation))
         except (AgentFailedError, IllegalActionError) as error:
-            return _told(play.end(EpisodeOutcome.AGENT_CRASH, str(error)))
+            return _to_builtins(play.end(EpisodeOutcome.AGENT_CRASH, str(error)))
         except EnvFailedError as error:
-            return _told(play.end(error.outcome, str(error)))
-        return _told(play.end())
+            return _to_builtins(play.end(error.outcome, str(error)))
+        return _to_builtins(play.end())
 
-    def build_gate(self) -> None:
+    def build_action_queue(self) -> None:
         """Called before the first episode by a clock: no other world is to be disturbed while it plays."""
         if self._host.handed:
             from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, SocketActionQueue
 
-            self._gate = SocketActionQueue(AgentSocket(self._host.handed[0], LARGEST_REPLY))
+            self._action_queue = SocketActionQueue(AgentSocket(self._host.handed[0], LARGEST_REPLY))
             return
         from proctor.agents.envs.observation_server import (
             ObservationServer,  # a server takes its time to import, and most worlds need none
         )
 
-        self._gate = ObservationServer()
+        self._action_queue = ObservationServer()
 
     def serve(self, token: str) -> int:
         """The port at which an agent in another process finds the world in this episode, if it knows the token."""
-        assert self._gate is not None
-        self._gate.open(token, self._world.actions.take)
-        return self._gate.port
+        assert self._action_queue is not None
+        self._action_queue.open(token, self._env.actions.take)
+        return self._action_queue.port
 
     def play_timed(self) -> Any:
         """The whole episode: the world by its clock."""
         from proctor.agents.envs.timed_play import TimedPlay
 
-        assert self._gate is not None
-        return _told(TimedPlay(self._begun, self._gate).run(self._seen))
+        assert self._action_queue is not None
+        return _to_builtins(TimedPlay(self._begun, self._action_queue).run(self._seen))
 
     def look(self) -> Any:
         """The observation in words, or packed where nobody wants words."""
@@ -108,9 +108,7 @@ class HostedEnv:
             packed = observations.pack(self._seen)
             view = PromptView("", play.last_reward, play.length, play.over, packed)
             return msgspec.to_builtins(view, builtin_types=(bytes,))
-        return msgspec.to_builtins(
-            PromptView(self._world.in_words(self._seen), play.last_reward, play.length, play.over)
-        )
+        return msgspec.to_builtins(PromptView(self._env.in_words(self._seen), play.last_reward, play.length, play.over))
 
     def step(self, action: Any) -> Any:
         """For an agent elsewhere that the world waits for: the next view, or the ending if the world fails."""
@@ -119,16 +117,16 @@ class HostedEnv:
             self._begun.rest()
             return self.look()
         except IllegalActionError as error:
-            return _told(self._begun.end(EpisodeOutcome.AGENT_CRASH, str(error)))
+            return _to_builtins(self._begun.end(EpisodeOutcome.AGENT_CRASH, str(error)))
         except EnvFailedError as error:
-            return _told(self._begun.end(error.outcome, str(error)))
+            return _to_builtins(self._begun.end(error.outcome, str(error)))
 
     def end(self, outcome: str, why: str) -> Any:
-        return _told(self._begun.end(EpisodeOutcome(outcome), why))
+        return _to_builtins(self._begun.end(EpisodeOutcome(outcome), why))
 
-    def close_world(self) -> None:
+    def close_env(self) -> None:
         """Files and shared memory that it has made would stay where they are."""
-        self._world.close()
+        self._env.close()
 
     @property
     def _begun(self) -> Play:
@@ -136,5 +134,5 @@ class HostedEnv:
         return self._play
 
 
-def _told(ending: EpisodeEnding) -> Any:
+def _to_builtins(ending: EpisodeEnding) -> Any:
     return msgspec.to_builtins(ending)

@@ -72,7 +72,7 @@ class EnvSession:
 
     def __init__(
         self,
-        world: Recipe,
+        env: Recipe,
         agent: Recipe | None,
         clock: Clock,
         log: Path,
@@ -82,17 +82,17 @@ class EnvSession:
         self._isolation = isolation
         self._room: AgentSandbox | None = None
         self._attending: asyncio.Task[str] | None = None
-        self._world_recipe, self._agent_recipe, self._clock, self._log = world, agent, clock, log
+        self._env_recipe, self._agent_recipe, self._clock, self._log = env, agent, clock, log
         self._limits = limits or RuntimeLimits()
         self._acted = False  # the agent may have done something in the episode that is under way
-        self._world: HostProcess | None = None
+        self._env: HostProcess | None = None
         self._agent: HostProcess | None = None
         self._about: EnvInfo | None = None
 
     async def prepare(self) -> EnvInfo:
         """The world as it is known, once it is there; raises EpisodeFault if it cannot be made."""
-        living = [process is not None and process.is_alive for process in (self._world, self._agent)]
-        if self._about is not None and living[0] and (living[1] or not self._agent_is_apart):
+        living = [process is not None and process.is_alive for process in (self._env, self._agent)]
+        if self._about is not None and living[0] and (living[1] or not self._has_agent_process):
             return self._about
         await self.close()
         try:
@@ -103,27 +103,27 @@ class EnvSession:
 
     async def _start(self) -> EnvInfo:
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        worlds_end, agents_end = socket.socketpair()
-        with worlds_end, agents_end:
-            handed = [worlds_end.fileno()] if self._isolation is not None else []
+        env_end, agent_end = socket.socketpair()
+        with env_end, agent_end:
+            handed = [env_end.fileno()] if self._isolation is not None else []
             try:
-                self._world = await HostProcess.start(
-                    ENV, self._world_recipe, self._log, ENVIRONMENT, self._limits, handed=handed
+                self._env = await HostProcess.start(
+                    ENV, self._env_recipe, self._log, ENVIRONMENT, self._limits, handed=handed
                 )
-                self._about = msgspec.convert(await self._world.call("about"), EnvInfo)
+                self._about = msgspec.convert(await self._env.call("about"), EnvInfo)
                 if self._clock != "step":
-                    await self._world.call("build_gate")
+                    await self._env.call("build_action_queue")
             except (HostedFaultError, HostDiedError) as error:
                 raise EpisodeFault(EpisodeOutcome.ENV_CRASH, f"the world could not be made: {error}") from error
             if self._agent_recipe is not None:
-                await self._make_agent(self._world, self._agent_recipe, agents_end.fileno())
+                await self._make_agent(self._env, self._agent_recipe, agent_end.fileno())
         return self._about
 
     @property
-    def _agent_is_apart(self) -> bool:
+    def _has_agent_process(self) -> bool:
         return self._agent_recipe is not None and (self._clock != "step" or self._isolation is not None)
 
-    async def _make_agent(self, world: HostProcess, recipe: Recipe, line: int) -> None:
+    async def _make_agent(self, env: HostProcess, recipe: Recipe, line: int) -> None:
         try:
             log = self._log.with_suffix(".agent.log")
             if self._isolation is not None:
@@ -132,36 +132,36 @@ class EnvSession:
                     ISOLATED_AGENT, recipe, log, ENVIRONMENT, self._limits, room=self._room, handed=[line]
                 )
                 if self._clock == "step":
-                    await world.call("take_line")
+                    await env.call("take_line")
                     self._attending = asyncio.create_task(_until_the_end(self._agent.call("attend")))
-            elif self._agent_is_apart:
+            elif self._has_agent_process:
                 self._agent = await HostProcess.start(AGENT, recipe, log, ENVIRONMENT, self._limits)
             else:
                 async with asyncio.timeout(self._limits.startup_timeout):
-                    await world.call("take_agent", msgspec.msgpack.encode(recipe))
+                    await env.call("take_agent", msgspec.msgpack.encode(recipe))
         except TimeoutError:
             why = f"{recipe.name} was not ready after {self._limits.startup_timeout:g} s"
             raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, why) from None
         except (HostedFaultError, HostDiedError) as error:
             raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, f"{recipe.name} could not be made: {error}") from error
 
-    async def play(self, episode: Episode, mind: AsyncPolicy | None = None, held: str = "") -> EpisodeEnding:
+    async def play(self, episode: Episode, policy: AsyncPolicy | None = None, held: str = "") -> EpisodeEnding:
         """Always comes to an ending, and writes it into the log, with where the agent was."""
-        kept = self._acted = False
+        is_reusable = self._acted = False
         try:
-            ending = await self._played(episode, mind)
-            kept = ending.outcome.is_play
+            ending = await self._played(episode, policy)
+            is_reusable = ending.outcome.is_play
         except EpisodeFault as fault:
-            ending = self._pieced_together(episode, fault.outcome, str(fault))
+            ending = self._ending_from_log(episode, fault.outcome, str(fault))
         except Exception as error:
-            if mind is not None or isinstance(error, ProctorError):
+            if policy is not None or isinstance(error, ProctorError):
                 raise  # a model's server is at fault, or it concerns the whole run
             # Else an agent that makes the referee stumble would have its episode forgotten.
             logger.exception("the referee stumbled over %s", episode.header.episode)
             why = f"the referee stumbled: {type(error).__name__}: {error}"
-            ending = self._pieced_together(episode, EpisodeOutcome.JUDGE_ERROR, why)
+            ending = self._ending_from_log(episode, EpisodeOutcome.JUDGE_ERROR, why)
         finally:
-            if not kept:  # what failed or was left in the middle is not trusted with another episode
+            if not is_reusable:  # what failed or was left in the middle is not trusted with another episode
                 await self.close()
         ending = msgspec.structs.replace(
             ending,
@@ -171,40 +171,40 @@ class EnvSession:
             interrupted=False,
             held=held,
         )
-        if mind is not None:
-            ending = msgspec.structs.replace(ending, usage=mind.usage, unreadable=mind.unreadable)
+        if policy is not None:
+            ending = msgspec.structs.replace(ending, usage=policy.usage, unreadable=policy.unreadable)
         close_log(Path(episode.log), ending)
         return ending
 
-    async def _played(self, episode: Episode, mind: AsyncPolicy | None) -> EpisodeEnding:
+    async def _played(self, episode: Episode, policy: AsyncPolicy | None) -> EpisodeEnding:
         about = await self.prepare()
-        if mind is not None:
-            mind.begin(about)
-        world = self._world
-        assert world is not None
+        if policy is not None:
+            policy.begin(about)
+        env = self._env
+        assert env is not None
         crash = EpisodeOutcome.ENV_CRASH
-        beginning = world.call("begin", episode)
+        beginning = env.call("begin", episode)
         failed = await _asked(beginning, self._limits.setup_timeout, crash, crash, "reset of the world")
         if failed is not None:
             return msgspec.convert(failed, EpisodeEnding)
-        self._acted = mind is None  # what another process does is not ours to see
+        self._acted = policy is None  # what another process does is not ours to see
         try:
             if episode.clock != "step":
-                told = await self._by_clock(world, about, episode, mind)
+                result = await self._by_clock(env, about, episode, policy)
             else:
-                playing = world.call("play") if mind is None else self._by_turns(world, mind)
-                told = await _in_time(playing, world, episode, mind)
-            return await self._explained(msgspec.convert(told, EpisodeEnding))
+                playing = env.call("play") if policy is None else self._by_turns(env, policy)
+                result = await _in_time(playing, env, episode, policy)
+            return await self._with_cause(msgspec.convert(result, EpisodeEnding))
         except HostDiedError as error:
-            together = not self._agent_is_apart and mind is None
-            agents = world.pulse.whose != IN_ENV and episode.clock == "step" and together
+            together = not self._has_agent_process and policy is None
+            agents = env.pulse.whose != IN_ENV and episode.clock == "step" and together
             raise EpisodeFault(
                 EpisodeOutcome.AGENT_CRASH if agents else EpisodeOutcome.ENV_CRASH, str(error)
             ) from error
         except HostedFaultError as error:
             raise EpisodeFault(EpisodeOutcome.JUDGE_ERROR, str(error)) from error
 
-    async def _explained(self, ending: EpisodeEnding) -> EpisodeEnding:
+    async def _with_cause(self, ending: EpisodeEnding) -> EpisodeEnding:
         """Of an isolated agent that has died, the environment knows no more than that."""
         if ending.why != AGENT_ENDED or self._attending is None:
             return ending
@@ -212,30 +212,30 @@ class EnvSession:
         why = self._attending.result() if done else ""
         return msgspec.structs.replace(ending, why=f"{ending.why}: {why}") if why else ending
 
-    async def _by_clock(self, world: HostProcess, about: EnvInfo, episode: Episode, mind: AsyncPolicy | None) -> Any:
+    async def _by_clock(self, env: HostProcess, about: EnvInfo, episode: Episode, policy: AsyncPolicy | None) -> Any:
         """The world by its clock, and beside it the agent, which may be late, hang or die."""
         token = secrets.token_urlsafe(32)
-        url = f"http://{NETWORK.DEFAULT_HOST}:{await world.call('serve', token)}"
-        if mind is None:
+        url = f"http://{NETWORK.DEFAULT_HOST}:{await env.call('serve', token)}"
+        if policy is None:
             assert self._agent is not None
             info = EnvDescription(episode.header.task, about.actions, episode.clock, episode.fps)
             beginning = self._agent.call("begin", episode.agent_seed, info)
-            patience = min(self._limits.setup_timeout, episode.timeout)
+            timeout = min(self._limits.setup_timeout, episode.timeout)
             await _asked(
-                beginning, patience, EpisodeOutcome.AGENT_HANG, EpisodeOutcome.AGENT_CRASH, "reset of the agent"
+                beginning, timeout, EpisodeOutcome.AGENT_HANG, EpisodeOutcome.AGENT_CRASH, "reset of the agent"
             )
             acting: Coroutine[Any, Any, Any] = self._agent.call("play", url, token)
         else:
-            acting = self._minded(url, token, mind, episode.in_words)
-        ticking = asyncio.create_task(world.call("play_timed"))
+            acting = self._play_policy(url, token, policy, episode.in_words)
+        ticking = asyncio.create_task(env.call("play_timed"))
         playing = asyncio.create_task(acting)
         try:
-            lost = EpisodeOutcome.AGENT_CRASH if mind is None else EpisodeOutcome.JUDGE_ERROR
-            ending = await _in_time(_first_of(ticking, playing, world, lost), world, episode, mind)
-            if mind is not None and EpisodeOutcome(ending["outcome"]).is_play and mind.busy_seconds:
-                await asyncio.wait([playing], timeout=max(0.0, _hang_seconds(episode) - mind.busy_seconds))
-                _refuse_hanging(mind, episode)
-            if mind is None and EpisodeOutcome(ending["outcome"]).is_play:
+            lost = EpisodeOutcome.AGENT_CRASH if policy is None else EpisodeOutcome.JUDGE_ERROR
+            ending = await _in_time(_first_of(ticking, playing, env, lost), env, episode, policy)
+            if policy is not None and EpisodeOutcome(ending["outcome"]).is_play and policy.busy_seconds:
+                await asyncio.wait([playing], timeout=max(0.0, _hang_seconds(episode) - policy.busy_seconds))
+                _refuse_hanging(policy, episode)
+            if policy is None and EpisodeOutcome(ending["outcome"]).is_play:
                 ending["why"] = await self._let_finish(playing, episode) or ending["why"]
             return ending
         finally:
@@ -250,8 +250,8 @@ class EnvSession:
         """
         assert self._agent is not None
         was_dead = self._agent.closed_at is not None
-        patience = _hang_seconds(episode) - self._agent.pulse.busy_seconds
-        await asyncio.wait([playing], timeout=max(TIMEOUTS.STOPPING, patience))
+        timeout = _hang_seconds(episode) - self._agent.pulse.busy_seconds
+        await asyncio.wait([playing], timeout=max(TIMEOUTS.STOPPING, timeout))
         if not playing.done():
             why = f"in one call of the agent for {self._agent.pulse.busy_seconds:.1f} s, beyond the end of the episode"
             raise EpisodeFault(EpisodeOutcome.AGENT_HANG, why)
@@ -263,19 +263,19 @@ class EnvSession:
             raise _lost_the_env(EpisodeOutcome.AGENT_CRASH, gone)
         return ""
 
-    async def _by_turns(self, world: HostProcess, mind: AsyncPolicy) -> Any:
+    async def _by_turns(self, env: HostProcess, policy: AsyncPolicy) -> Any:
         """The world waits for a mind in this process."""
-        told = await world.call("look")
-        while "outcome" not in told:
-            view = msgspec.convert(told, PromptView)
+        result = await env.call("look")
+        while "outcome" not in result:
+            view = msgspec.convert(result, PromptView)
             if view.over:
-                return await world.call("end", EpisodeOutcome.COMPLETED, "")
-            action = await mind.move(view)
+                return await env.call("end", EpisodeOutcome.COMPLETED, "")
+            action = await policy.move(view)
             self._acted = self._acted or action is not None
-            told = await world.call("step", action)
-        return told
+            result = await env.call("step", action)
+        return result
 
-    async def _minded(self, url: str, token: str, mind: AsyncPolicy, in_words: bool) -> None:
+    async def _play_policy(self, url: str, token: str, policy: AsyncPolicy, in_words: bool) -> None:
         """A mind in this process, in a world that does not wait."""
         from proctor.agents.envs.observations import unpack
         from proctor.agents.envs.timed_agent import play_by_clock
@@ -284,7 +284,7 @@ class EnvSession:
             view = PromptView("", frame.reward, frame.tick, observation=frame.observation)
             if in_words:
                 view = PromptView(unpack(frame.observation), frame.reward, frame.tick)
-            action = await mind.move(view)
+            action = await policy.move(view)
             self._acted = self._acted or action is not None
             return action
 
@@ -293,7 +293,7 @@ class EnvSession:
         except IllegalActionError as error:
             raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, str(error)) from error
 
-    def _pieced_together(self, episode: Episode, outcome: EpisodeOutcome, why: str) -> EpisodeEnding:
+    def _ending_from_log(self, episode: Episode, outcome: EpisodeOutcome, why: str) -> EpisodeEnding:
         """From what is in the log, when nobody is left to tell."""
         try:
             seen = read_events(Path(episode.log))
@@ -305,9 +305,9 @@ class EnvSession:
         return EpisodeEnding(outcome, seen.reward, seen.length, succeeded, why, seen.trace, seconds, episode.clock)
 
     async def close(self) -> None:
-        world, agent, attending, room = self._world, self._agent, self._attending, self._room
-        self._world = self._agent = self._attending = self._room = None
-        await run_to_completion(asyncio.create_task(_end_all(world, agent)))
+        env, agent, attending, room = self._env, self._agent, self._attending, self._room
+        self._env = self._agent = self._attending = self._room = None
+        await run_to_completion(asyncio.create_task(_end_all(env, agent)))
         if attending is not None:
             await attending
         if room is not None:
@@ -327,13 +327,13 @@ async def end_env(process: HostProcess) -> None:
     """An environment that is not in the middle of something removes what it has made: files, shared memory."""
     if process.is_alive and await process.is_idle(0):
         with suppress(TimeoutError, HostDiedError, HostedFaultError):
-            await asyncio.wait_for(process.call("close_world"), TIMEOUTS.CLOSING)
+            await asyncio.wait_for(process.call("close_env"), TIMEOUTS.CLOSING)
     await process.end()
 
 
-async def _end_all(world: HostProcess | None, agent: HostProcess | None) -> None:
+async def _end_all(env: HostProcess | None, agent: HostProcess | None) -> None:
     """Raises what went wrong with one when both have ended."""
-    endings = ([] if world is None else [end_env(world)]) + ([] if agent is None else [agent.end()])
+    endings = ([] if env is None else [end_env(env)]) + ([] if agent is None else [agent.end()])
     for error in await asyncio.gather(*endings, return_exceptions=True):
         if error is not None:
             raise error
@@ -355,7 +355,7 @@ async def _asked(
         raise EpisodeFault(fault if expected else EpisodeOutcome.JUDGE_ERROR, str(error)) from error
 
 
-async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode, mind: AsyncPolicy | None) -> Any:
+async def _in_time(playing: Awaitable[Any], env: HostProcess, episode: Episode, policy: AsyncPolicy | None) -> Any:
     """What becomes of it, unless its time is up before."""
     try:
         async with asyncio.timeout(episode.timeout + TIMEOUTS.STOPPING) as limit:
@@ -363,13 +363,13 @@ async def _in_time(playing: Awaitable[Any], world: HostProcess, episode: Episode
     except TimeoutError:
         if not limit.expired():
             raise
-        if mind is not None:
-            _refuse_hanging(mind, episode)
-        raise _fault_at_timeout(world, episode) from None
+        if policy is not None:
+            _refuse_hanging(policy, episode)
+        raise _fault_at_timeout(env, episode) from None
 
 
 async def _first_of(
-    ticking: asyncio.Task[Any], playing: asyncio.Task[Any], world: HostProcess, lost: EpisodeOutcome
+    ticking: asyncio.Task[Any], playing: asyncio.Task[Any], env: HostProcess, lost: EpisodeOutcome
 ) -> Any:
     """The ending of the world, if the agent's part does not fail before; `lost` is for one that leaves too soon."""
     await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
@@ -381,7 +381,7 @@ async def _first_of(
     if gone is None:  # the agent has seen the end
         return await ticking
     # The line is cut. A dead world does not answer, and its end says why; a living one was left by its agent.
-    answering = asyncio.create_task(world.call("about"))
+    answering = asyncio.create_task(env.call("about"))
     try:
         await asyncio.wait([ticking, answering], return_when=asyncio.FIRST_COMPLETED)
         if ticking.done() or answering.exception() is not None:
@@ -410,18 +410,18 @@ def _fault_of(playing: asyncio.Task[Any]) -> BaseException | None:
     return None if type(error).__name__ == "EnvGoneError" else error
 
 
-def _refuse_hanging(mind: AsyncPolicy, episode: Episode) -> None:
-    if mind.busy_seconds >= _hang_seconds(episode):
-        raise EpisodeFault(EpisodeOutcome.AGENT_HANG, f"no answer to an observation for {mind.busy_seconds:.1f} s")
+def _refuse_hanging(policy: AsyncPolicy, episode: Episode) -> None:
+    if policy.busy_seconds >= _hang_seconds(episode):
+        raise EpisodeFault(EpisodeOutcome.AGENT_HANG, f"no answer to an observation for {policy.busy_seconds:.1f} s")
 
 
 def _hang_seconds(episode: Episode) -> float:
     return min(TIMEOUTS.HANG, episode.timeout / 2)
 
 
-def _fault_at_timeout(world: HostProcess, episode: Episode) -> EpisodeFault:
+def _fault_at_timeout(env: HostProcess, episode: Episode) -> EpisodeFault:
     """What it was at when time was up."""
-    busy, whose = world.pulse.busy_seconds, world.pulse.whose
+    busy, whose = env.pulse.busy_seconds, env.pulse.whose
     if busy >= _hang_seconds(episode):
         if whose == IN_AGENT:
             return EpisodeFault(EpisodeOutcome.AGENT_HANG, f"in one call of the agent for {busy:.1f} s")

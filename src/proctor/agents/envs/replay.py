@@ -65,12 +65,12 @@ async def _play(path: Path, recording: RecordedEpisode, task: EnvTask) -> tuple[
     agent = with_arguments(__name__, ReplayAgent.__name__, path=str(path))
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "replay" / NAME
-        table = EnvSession(task.world(in_words=False), agent, "step", Path(folder) / "process.log")
+        session = EnvSession(task.env_recipe(in_words=False), agent, "step", Path(folder) / "process.log")
         episode = Episode(recording.header, str(log), 0, LONGEST, max_steps=recording.length)
         try:
-            ending = await table.play(episode)
+            ending = await session.play(episode)
         finally:
-            await table.close()
+            await session.close()
         if not ending.outcome.is_play:
             raise UsageError(f"{path} could not be played again: {ending.outcome}: {ending.why}")
         return ending, read_events(log).states

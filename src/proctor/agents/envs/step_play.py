@@ -59,16 +59,16 @@ class Environment:
 class Play:
     """An episode under way."""
 
-    def __init__(self, world: Environment, episode: Episode, pulse: Pulse) -> None:
-        self.world, self.episode = world, episode
-        self.info = EnvDescription(episode.header.task, world.actions, episode.clock, episode.fps)
+    def __init__(self, env: Environment, episode: Episode, pulse: Pulse) -> None:
+        self.env, self.episode = env, episode
+        self.info = EnvDescription(episode.header.task, env.actions, episode.clock, episode.fps)
         self.length = self.idle = 0
         self.reward = 0.0
         self.over = episode.max_steps == 0
         self.last_reward: float | None = None
         self._pulse = pulse
-        self._step = world.made.step
-        self._take = world.actions.take
+        self._step = env.made.step
+        self._take = env.actions.take
         self._log = StepLog(Path(episode.log), episode.header)
         self._most = math.inf if episode.max_steps is None else episode.max_steps
         self._said: bool | None = None  # by the world, of its success
@@ -79,7 +79,7 @@ class Play:
         """The first observation."""
         self._pulse.begin(IN_ENV)
         try:
-            observation, info = self.world.made.reset(seed=self.episode.header.seed)
+            observation, info = self.env.made.reset(seed=self.episode.header.seed)
             frame = observations.fingerprint(observation)
             if info:
                 self._note_success(info)
@@ -130,7 +130,7 @@ class Play:
         if self.episode.idle == "repeat" and self._last_action is not None:
             return self._last_action
         try:
-            return self._take(self.world.noop())
+            return self._take(self.env.noop())
         except spaces.IllegalActionError as error:
             raise EnvFailedError("its idle action", error) from error
 
@@ -149,7 +149,7 @@ class Play:
 
     def end(self, outcome: EpisodeOutcome = EpisodeOutcome.COMPLETED, why: str = "", **figures: Any) -> EpisodeEnding:
         self.close()
-        judged = success(self._said, self.reward, self.episode.success_reward, self.world.threshold)
+        judged = success(self._said, self.reward, self.episode.success_reward, self.env.threshold)
         seconds = (time.monotonic_ns() - self._started) / 1e9 if self._started else 0.0
         return EpisodeEnding(
             outcome,

@@ -74,11 +74,11 @@ class EnvTask(Task):
     World: ClassVar[type]  # anything with reset(seed=…), step(action) and action_space, as Gymnasium has them
     packages: ClassVar[tuple[str, ...]] = ("numpy",)  # whose versions stand in the logs
 
-    def world(self, in_words: bool) -> Recipe:
+    def env_recipe(self, in_words: bool) -> Recipe:
         """How the world is made, in its process; the words are for a language model."""
         return recipe_of(self.World, (), self.settings.env_kwargs)
 
-    def filmed_world(self) -> Recipe | None:
+    def rendered_env_recipe(self) -> Recipe | None:
         """The same world, with a method `render` that gives a picture; None if it has none."""
         return None
 
@@ -101,20 +101,20 @@ class EnvTask(Task):
         self._limits = self.settings.shared_by(config.parallel)
         self._isolation = await asyncio.to_thread(open_isolation, config, window=False)
         self.agent_held = held_by(config, self._isolation)
-        self._wires: list[RemoteAgentConnection] = []
-        self._free_wires: list[RemoteAgentConnection] = []
-        self._tables: list[EnvSession] = []
+        self._connections: list[RemoteAgentConnection] = []
+        self._free_connections: list[RemoteAgentConnection] = []
+        self._sessions: list[EnvSession] = []
         self._free: list[EnvSession] = []
         self._preparing = asyncio.Lock()
         self._in_words = not config.agent  # a language model reads
         self._videos: Videos | None = None
-        self._told: set[str] = set()  # why there is no video
+        self._logged_notes: set[str] = set()  # why there is no video
 
     async def close(self) -> None:
-        for table in self._tables:
-            await table.close()
-        for wire in self._wires:
-            await wire.close()
+        for session in self._sessions:
+            await session.close()
+        for connection in self._connections:
+            await connection.close()
         if self._videos is not None:
             await self._videos.close()
 
@@ -129,11 +129,11 @@ class EnvTask(Task):
             if number < len(done):  # played before the run was cut short
                 ending = msgspec.json.decode(done[number].text, type=EpisodeEnding)
             else:
-                left = _left_by(log, episode) if log.parent in self._left else None
+                left = _unfinished_ending(log, episode) if log.parent in self._left else None
                 if left is None:
                     await self._prepare(agent, config)
                     left = await self._played(episode, agent, sample, epoch, candidate, config)
-                    await self._film(sample, log, config)
+                    await self._record_video(sample, log, config)
                 ending = left
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
@@ -151,7 +151,7 @@ class EnvTask(Task):
         if not isinstance(candidate, AgentCandidate):
             raise UsageError(f"{self.name} is played by an agent or a model; {candidate.name} is neither.")
         agent = candidate.recipe or RANDOM
-        if not is_playable(agent.found()):
+        if not is_playable(agent.load()):
             raise UsageError(
                 f"{self.name} is played by a class with a method act(observation), or by a function "
                 f"policy(observation); {candidate.name} is neither."
@@ -192,44 +192,44 @@ class EnvTask(Task):
     ) -> EpisodeEnding:
         if isinstance(candidate, AgentCandidate) and candidate.url:
             return await self._remote_attempt(episode, candidate.url)
-        mind = ModelPolicy(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
-        return await self._attempt(episode, agent, mind)
+        policy = ModelPolicy(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
+        return await self._attempt(episode, agent, policy)
 
-    async def _attempt(self, episode: Episode, agent: Recipe | None, mind: AsyncPolicy | None) -> EpisodeEnding:
-        table = self._free.pop() if self._free else self._new_table(agent)
+    async def _attempt(self, episode: Episode, agent: Recipe | None, policy: AsyncPolicy | None) -> EpisodeEnding:
+        session = self._free.pop() if self._free else self._new_session(agent)
         try:
-            ending = await table.play(episode, mind, self.agent_held)
+            ending = await session.play(episode, policy, self.agent_held)
         finally:
-            self._free.append(table)
+            self._free.append(session)
         return ending
 
     async def _remote_attempt(self, episode: Episode, url: str) -> EpisodeEnding:
         from proctor.agents.remote.client import RemoteAgentConnection
         from proctor.agents.remote.env_policy import RemotePolicy
 
-        if not self._free_wires:
-            self._wires.append(RemoteAgentConnection(url))
-            self._free_wires.append(self._wires[-1])
-        wire = self._free_wires.pop()
-        mind = RemotePolicy(wire, episode)
+        if not self._free_connections:
+            self._connections.append(RemoteAgentConnection(url))
+            self._free_connections.append(self._connections[-1])
+        connection = self._free_connections.pop()
+        policy = RemotePolicy(connection, episode)
         try:
-            return await self._attempt(episode, None, mind)
+            return await self._attempt(episode, None, policy)
         finally:
-            await mind.end()
-            self._free_wires.append(wire)
+            await policy.end()
+            self._free_connections.append(connection)
 
-    async def _film(self, sample: Sample, log: Path, config: RunConfig) -> None:
+    async def _record_video(self, sample: Sample, log: Path, config: RunConfig) -> None:
         """A video of one of the first episodes, if it is wanted and the world can be drawn."""
         if not config.film or sample.index - config.limit_start >= self.settings.filmed:
             return None
-        world = self.filmed_world()
-        if world is None:
+        env = self.rendered_env_recipe()
+        if env is None:
             return None
         from proctor.agents.envs.video import VideoError, Videos
 
         if self.settings.clock != "step" and config.parallel > 1:
             return self._tell("no videos: to make them would take time from the episodes beside; leave out --parallel")
-        self._videos = self._videos or Videos(world, self.artifacts / "film.log", self._limits)
+        self._videos = self._videos or Videos(env, self.artifacts / "film.log", self._limits)
         try:
             await self._videos.make(log)
         except VideoError as error:
@@ -237,15 +237,15 @@ class EnvTask(Task):
 
     def _tell(self, note: str) -> None:
         """Once."""
-        if note not in self._told:
-            self._told.add(note)
+        if note not in self._logged_notes:
+            self._logged_notes.add(note)
             logger.warning("%s: %s", self.name, note)
 
-    def _new_table(self, agent: Recipe | None) -> EnvSession:
-        log = self.artifacts / f"process-{len(self._tables) + 1}.log"
-        world = self.world(in_words=self._in_words)
-        self._tables.append(EnvSession(world, agent, self.settings.clock, log, self._limits, self._isolation))
-        return self._tables[-1]
+    def _new_session(self, agent: Recipe | None) -> EnvSession:
+        log = self.artifacts / f"process-{len(self._sessions) + 1}.log"
+        env = self.env_recipe(in_words=self._in_words)
+        self._sessions.append(EnvSession(env, agent, self.settings.clock, log, self._limits, self._isolation))
+        return self._sessions[-1]
 
     async def _prepare(self, agent: Recipe | None, config: RunConfig) -> None:
         """Once: a world that cannot be made at all is the user's to mend, not a fault of an episode.
@@ -253,13 +253,13 @@ class EnvTask(Task):
         By the clock all tables are there before the first episode: starting one takes the time that another needs.
         """
         async with self._preparing:
-            if self._tables:
+            if self._sessions:
                 return
-            places = 1 if self.settings.clock == "step" else min(config.parallel, self.count(config))
-            self._free = [self._new_table(agent) for _ in range(places)]
-            for table in self._free:
+            sessions = 1 if self.settings.clock == "step" else min(config.parallel, self.count(config))
+            self._free = [self._new_session(agent) for _ in range(sessions)]
+            for session in self._free:
                 try:
-                    await table.prepare()
+                    await session.prepare()
                 except EpisodeFault as fault:
                     if fault.outcome is EpisodeOutcome.ENV_CRASH:
                         raise UsageError(f"{self.name}: {fault}") from fault
@@ -283,7 +283,7 @@ class EnvTask(Task):
         return EpisodeTally(self.metric, _facts)
 
 
-def _left_by(log: Path, episode: Episode) -> EpisodeEnding | None:
+def _unfinished_ending(log: Path, episode: Episode) -> EpisodeEnding | None:
     """What a run that was cut short has left of an episode: its ending, or that it had begun."""
     if (ending := ending_of(log, episode.header)) is not None:
         return ending
@@ -307,8 +307,8 @@ def _facts(output: Output) -> Facts | None:
     # By the clock it is worth knowing that nothing was late; in steps nothing can be.
     counts = {name: getattr(ending, name) for name in COUNTS}
     timed = ending.clock != "step"
-    told = {name: n for name, n in counts.items() if n or (timed and name != "unreadable")}
-    return Facts({"reward": ending.reward, "length": ending.length}, told, ending.lags)
+    result = {name: n for name, n in counts.items() if n or (timed and name != "unreadable")}
+    return Facts({"reward": ending.reward, "length": ending.length}, result, ending.lags)
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:

@@ -123,7 +123,7 @@ class TimedPlay:
 
     def _show(self, tick: int, observation: Any) -> None:
         play = self._play
-        shown = play.world.in_words(observation) if play.episode.in_words else observation
+        shown = play.env.in_words(observation) if play.episode.in_words else observation
         frame = Frame(tick, observations.pack(shown), play.last_reward, play.over)
         self._shown.pop(tick - KEPT, None)
         self._shown[tick] = time.monotonic_ns()

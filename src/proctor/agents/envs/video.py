@@ -39,8 +39,8 @@ class VideoError(Exception):
 class Videos:
     """Made one after the other, in a process of their own that is started for the first."""
 
-    def __init__(self, world: Recipe, log: Path, limits: RuntimeLimits | None = None) -> None:
-        self._world, self._log, self._limits = world, log, limits
+    def __init__(self, env: Recipe, log: Path, limits: RuntimeLimits | None = None) -> None:
+        self._env, self._log, self._limits = env, log, limits
         self._process: HostProcess | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -52,7 +52,7 @@ class Videos:
             try:
                 async with asyncio.timeout(VIDEO_TIMEOUT):
                     if self._process is None:
-                        self._process = await HostProcess.start(ROLE, self._world, self._log, ENVIRONMENT, self._limits)
+                        self._process = await HostProcess.start(ROLE, self._env, self._log, ENVIRONMENT, self._limits)
                     await self._process.call("make", str(log))
             except TimeoutError:
                 await self.close()
@@ -73,9 +73,9 @@ class HostedVideo:
     """The role: a world that can be drawn."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        self._made = recipe.made()
-        self._world = Environment(self._made)
-        self._take = self._world.actions.take
+        self._made = recipe.build()
+        self._env = Environment(self._made)
+        self._take = self._env.actions.take
         metadata = getattr(self._made, "metadata", None) or {}
         self._fps = float(metadata.get("render_fps") or FPS)
 
@@ -102,8 +102,8 @@ class HostedVideo:
         finally:
             _close(ffmpeg)
 
-    def close_world(self) -> None:
-        self._world.close()
+    def close_env(self) -> None:
+        self._env.close()
 
     def _picture(self) -> numpy.ndarray[Any, Any]:
         drawn = self._made.render()

@@ -23,11 +23,11 @@ class HostedRemoteAgent:
     """The role. Windows need a class with act(frame), environments one with act(observation), or a function."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        found = recipe.found()
+        found = recipe.load()
         if not is_playable(found):
             raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act")
         self._pulse = host.pulse
-        self._made = recipe.made() if inspect.isclass(found) else found
+        self._made = recipe.build() if inspect.isclass(found) else found
         self._act = getattr(self._made, "act", self._made)
         self._policy = Policy.of(self._made)
 
@@ -36,7 +36,7 @@ class HostedRemoteAgent:
         if begin is not None:
             self._ask(begin, task)
 
-    def begin_world(self, seed: int, info: dict[str, Any]) -> None:
+    def begin_env(self, seed: int, info: dict[str, Any]) -> None:
         self._policy.begin(seed, msgspec.convert(info, EnvDescription))
 
     def act_in_window(self, body: bytes, content_type: str, size: str) -> bytes:
@@ -52,7 +52,7 @@ class HostedRemoteAgent:
             raise AgentFailedError(f"its answer is no list of actions: {described(error).text}") from error
         return answer
 
-    def act_in_world(self, body: bytes) -> bytes:
+    def act_in_env(self, body: bytes) -> bytes:
         self._pulse.begin(IN_AGENT)
         try:
             action = self._policy.decide(observations.unpack(body))

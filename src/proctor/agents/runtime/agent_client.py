@@ -42,7 +42,7 @@ class AgentClient(Protocol):
         """False if it is certain that the agent has done nothing yet in the task that is under way."""
 
     async def prepare(self) -> Any:
-        """Returns when the agent could begin, before there is anything to act on; raises AgentStartError if it cannot."""
+        """Returns when the agent can start, before the environment is set up; raises AgentStartError if it cannot."""
 
     async def start(self, task: Task) -> None:
         """Returns when the agent has begun; raises AgentStartError if it cannot."""
@@ -134,27 +134,27 @@ class LocalAgentClient:
                 self._process.noticed = partial(self._noticed, self._process)
             return self._process
 
-    def _noticed(self, process: HostProcess, told: Any) -> None:
-        if told == BEGUN:
+    def _noticed(self, process: HostProcess, message: Any) -> None:
+        if message == BEGUN:
             self._begun.set()
             return
-        if isinstance(told, dict):
-            if RAISED in told:
-                self._note_fault(told)
+        if isinstance(message, dict):
+            if RAISED in message:
+                self._note_fault(message)
             elif self._room is not None:
-                self._notebook.take(told)
+                self._notebook.take(message)
             return
         if self._room is not None and len(self._turns) >= MOST_TURNS:
             return
-        turn = asyncio.create_task(self._turn(process, told is True))
+        turn = asyncio.create_task(self._turn(process, message is True))
         self._turns.add(turn)
         turn.add_done_callback(self._turns.discard)
 
-    def _note_fault(self, told: dict[str, Any]) -> None:
+    def _note_fault(self, message: dict[str, Any]) -> None:
         """An agent has raised. How long its process takes for the rest is not waited for."""
         raised = self._raised
         with suppress(msgspec.ValidationError):  # who knows who has said it
-            fault = msgspec.convert(told.get(RAISED), Fault)
+            fault = msgspec.convert(message.get(RAISED), Fault)
             if raised is not None and not raised.done():
                 self._raised_at = time.monotonic()
                 raised.set_result(fault)
@@ -168,7 +168,7 @@ class LocalAgentClient:
         """The agent wants the world to stand still, or to go on, and waits until it does."""
         await (self.clock.pause() if still else self.clock.resume())
         with suppress(HostDiedError, HostedFaultError):
-            await process.call("world_turned")
+            await process.call("clock_turned")
 
     async def start(self, task: Task) -> None:
         process = await self._made()
@@ -198,8 +198,8 @@ class LocalAgentClient:
     async def _play(self, process: HostProcess, task: Task) -> AgentEnding:
         try:
             folder = str(self.folder or "") if self._room is None else ""  # it could not reach that
-            told = await process.call("play", task.model_dump(mode="json"), folder, self.clock.can_pause)
-            ending = AgentEnding.model_validate(told)
+            message = await process.call("play", task.model_dump(mode="json"), folder, self.clock.can_pause)
+            ending = AgentEnding.model_validate(message)
             # How long it took for what is in the log, and how many steps it made in its pulse.
             ending = ending.model_copy(update={"lags": {}, "actions": process.pulse.calls})
             return ending if self._room is None else checked_ending(ending)

@@ -20,8 +20,8 @@ class Pausable(Protocol):
 class Clock:
     """Ticks from `start`. Given a world that can be stopped, whoever plays may have it wait."""
 
-    def __init__(self, world: Pausable | None = None, longest_thought: float = 0.0) -> None:
-        self._world, self._longest_thought = world, longest_thought
+    def __init__(self, env: Pausable | None = None, longest_thought: float = 0.0) -> None:
+        self._env, self._longest_thought = env, longest_thought
         self._started = self._lost = 0.0
         self._paused_at: float | None = None
         self._over = False
@@ -37,7 +37,7 @@ class Clock:
 
     @property
     def can_pause(self) -> bool:
-        return self._world is not None
+        return self._env is not None
 
     @property
     def elapsed(self) -> float:
@@ -48,19 +48,19 @@ class Clock:
     async def pause(self) -> None:
         """The world stands still until `resume`; a world that cannot goes on."""
         async with self._changing:
-            if self._world is None or self._over or self._paused_at is not None:
+            if self._env is None or self._over or self._paused_at is not None:
                 return
-            await self._turn(self._world.pause())
+            await self._turn(self._env.pause())
             self._paused_at = time.monotonic()
             self._turned.set()
 
     async def resume(self) -> None:
         async with self._changing:
-            if self._world is None or self._over or self._paused_at is None:
+            if self._env is None or self._over or self._paused_at is None:
                 return
             self._lost += time.monotonic() - self._paused_at
             self._paused_at = None
-            await self._turn(self._world.resume())
+            await self._turn(self._env.resume())
             self._turned.set()
 
     async def stop(self) -> None:

@@ -78,12 +78,12 @@ class EvaluatorClient:
         try:
             seconds = self._limits.setup_timeout
             await self.prepare()
-            told = _told(task), str(self.folder or ""), self.clock, seconds
-            await self._call("setup_environment", seconds, *told)
+            message = _to_json(task), str(self.folder or ""), self.clock, seconds
+            await self._call("setup_environment", seconds, *message)
         except EvaluatorError as error:
             raise EnvironmentGoneError(f"_setup_environment: {error}") from error
 
-    async def see_the_end(self, task: Task, errors: list[str]) -> None:
+    async def wait_for_end(self, task: Task, errors: list[str]) -> None:
         """Returns when one of its checks says that the task is over. What they raise is noted; they are asked again."""
         intervals = {"check_env_continue": TIMES.CHECK_INTERVAL}
         checks = [
@@ -118,12 +118,12 @@ class EvaluatorClient:
 
     async def _check(self, name: str, interval: float, task: Task, errors: list[str]) -> None:
         loop = asyncio.get_running_loop()
-        told, due = _told(task), loop.time() + interval * (name != "check_env_continue")
+        message, due = _to_json(task), loop.time() + interval * (name != "check_env_continue")
         while True:
             await asyncio.sleep(due - loop.time())
             try:
                 self._checking[name] = time.monotonic()
-                if not await self._call(name, None, told):
+                if not await self._call(name, None, message):
                     return
             except EvaluatorError as error:
                 if error.is_final or not (self._process and self._process.is_alive):
@@ -136,7 +136,7 @@ class EvaluatorClient:
 
     async def score(self, task: Task, elapsed: float, note: str) -> EvaluationResult:
         seconds = self._limits.scoring_timeout
-        return EvaluationResult(**await self._call("score_task", seconds, _told(task), elapsed, note))
+        return EvaluationResult(**await self._call("score_task", seconds, _to_json(task), elapsed, note))
 
     async def pause(self) -> None:
         await self._call("pause_environment", TIMEOUTS.PAUSING)
@@ -181,5 +181,5 @@ class EvaluatorClient:
             await process.end()
 
 
-def _told(task: Task) -> dict[str, Any]:
+def _to_json(task: Task) -> dict[str, Any]:
     return task.model_dump(mode="json")

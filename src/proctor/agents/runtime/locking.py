@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Self
 
 VARIABLE = "PROCTOR_ENV_LOCK"  # a file, where whoever started the process wants it to be another than the display's
-LOOK_AGAIN = 0.002
+POLL_INTERVAL = 0.002
 
 
 class EnvLock:
     """Held while acting: `with env_lock:`. One process may take it again while it has it."""
 
-    patience: float | None = None  # seconds; a referee goes on without, when whoever has it hangs or is frozen
+    timeout: float | None = None  # seconds; a referee goes on without, when whoever has it hangs or is frozen
 
     def __init__(self) -> None:
         self._threads = threading.RLock()
@@ -28,12 +28,12 @@ class EnvLock:
         self._file: int | None = None
 
     def __enter__(self) -> Self:
-        limit = -1 if self.patience is None else self.patience
+        limit = -1 if self.timeout is None else self.timeout
         acquired = self._threads.acquire(timeout=limit)
         if acquired:
             self._depth += 1
             if self._depth == 1:
-                self._file = _opened(lock_path())
+                self._file = _open_lock(lock_path())
                 self._wait_for_others(self._file)
         self._acquired().append(acquired)
         return self
@@ -50,14 +50,14 @@ class EnvLock:
     def _acquired(self) -> list[bool]:
         if not hasattr(self._entries, "acquired"):
             self._entries.acquired = []
-        found: list[bool] = self._entries.acquired
-        return found
+        entries: list[bool] = self._entries.acquired
+        return entries
 
     def _wait_for_others(self, file: int) -> None:
-        if self.patience is None:
+        if self.timeout is None:
             fcntl.flock(file, fcntl.LOCK_EX)
             return
-        deadline = time.monotonic() + self.patience
+        deadline = time.monotonic() + self.timeout
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,10 +65,10 @@ class EnvLock:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     return
-            time.sleep(LOOK_AGAIN)
+            time.sleep(POLL_INTERVAL)
 
 
-def _opened(path: Path) -> int:
+def _open_lock(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:  # an isolated agent may read it, which is enough to lock it

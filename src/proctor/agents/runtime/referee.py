@@ -49,16 +49,16 @@ class Referee:
 
     def __init__(
         self,
-        judge: EvaluatorClient,
-        player: AgentClient,
+        evaluator: EvaluatorClient,
+        agent: AgentClient,
         scoring: Callable[[], None] = lambda: None,
-        journal: EventLog | None = None,
+        event_log: EventLog | None = None,
         display: EpisodeDisplay | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._display, self._clock = display, clock or Clock()
-        self._judge, self._player = judge, player
-        self._journal = journal or EventLog()
+        self._evaluator, self._agent = evaluator, agent
+        self._event_log = event_log or EventLog()
         self._scoring = scoring  # told when the play is over
         self._stopped = asyncio.Event()
         self._errors: list[str] = []  # what went wrong without ending the play
@@ -86,20 +86,20 @@ class Referee:
         except Exception as error:
             logger.exception("the referee stumbled over %s", task.task_id)
             result = self._result(task, EpisodeOutcome.JUDGE_ERROR, f"{type(error).__name__}: {error}")
-        could = self.began and self._player.has_acted and not self._cause_known
+        could = self.began and self._agent.has_acted and not self._cause_known
         self.by_agent = result.outcome in LOSSES and could
-        self._journal.note("result", **result.model_dump(mode="json"), by_agent=self.by_agent)
+        self._event_log.note("result", **result.model_dump(mode="json"), by_agent=self.by_agent)
         return result
 
     async def _evaluate(self, task: Task) -> EvaluationResult:
-        self._judge.stopped = self.stop
-        self._journal.note("task", **task.model_dump(mode="json"))
+        self._evaluator.stopped = self.stop
+        self._event_log.note("task", **task.model_dump(mode="json"))
         try:
-            await self._judge.prepare()
-            await self._player.prepare()  # first: it may take its time, and nothing waits for it yet
-            await self._judge.setup(task)
-            self._journal.note("set_up")
-            self._had_window = await self._judge.shows_window(task.window_name) is True
+            await self._evaluator.prepare()
+            await self._agent.prepare()  # first: it may take its time, and nothing waits for it yet
+            await self._evaluator.setup(task)
+            self._event_log.note("set_up")
+            self._had_window = await self._evaluator.shows_window(task.window_name) is True
             outcome, why = await self._play(task)
             if not outcome.is_play:
                 return self._result(task, outcome, why)
@@ -115,18 +115,18 @@ class Referee:
         except AgentStartError as error:
             return self._result(task, EpisodeOutcome.AGENT_CRASH, str(error))
         finally:
-            await asyncio.gather(self._player.settle(), self._judge.settle())
+            await asyncio.gather(self._agent.settle(), self._evaluator.settle())
 
     async def _play(self, task: Task) -> tuple[EpisodeOutcome, str]:
         if self._stopped.is_set():
             return EpisodeOutcome.STOPPED, "stopped by hand"
         self.began = True
-        self._journal.note("started", timeout=task.timeout)  # first: nobody may forget that it has begun
-        await self._player.start(_as_the_agent_hears_it(task))
+        self._event_log.note("started", timeout=task.timeout)  # first: nobody may forget that it has begun
+        await self._agent.start(_task_for_agent(task))
         self._clock.start()
         waits: dict[str, Coroutine[Any, Any, Any]] = {
-            "agent": self._player.ending(),
-            "judge": self._judge.see_the_end(task, self._errors),
+            "agent": self._agent.ending(),
+            "judge": self._evaluator.wait_for_end(task, self._errors),
             "hand": self._stopped.wait(),
             "clock": self._clock.run_out(task.timeout),
         }
@@ -136,25 +136,25 @@ class Referee:
         try:
             await asyncio.wait(ends.values(), return_when=asyncio.FIRST_COMPLETED)
             self.elapsed = min(self._clock.elapsed, task.timeout)
-            self._journal.note("over", elapsed=self.elapsed, by=[name for name, end in ends.items() if end.done()])
+            self._event_log.note("over", elapsed=self.elapsed, by=[name for name, end in ends.items() if end.done()])
             before = dict(self._ended)
             if ends["agent"].done():
-                await self._look_for_the_window(task, ends["agent"].result())
-            ending = await self._player.stop()
-            self._journal.note("agent_stopped", **ending.model_dump(mode="json"))
+                await self._check_window(task, ends["agent"].result())
+            ending = await self._agent.stop()
+            self._event_log.note("agent_stopped", **ending.model_dump(mode="json"))
             self.overshoot = max(0.0, self._clock.elapsed - task.timeout)
             self.actions, self.lags = ending.actions, ending.lags
-            self._errors += self._judge.hanging(min(TIMEOUTS.HANG, task.timeout / 2))
-            return await self._how_it_ended(task, ending, before, ends)
+            self._errors += self._evaluator.hanging(min(TIMEOUTS.HANG, task.timeout / 2))
+            return await self._first_cause(task, ending, before, ends)
         finally:
             for end in ends.values():
                 end.cancel()
             await asyncio.gather(*ends.values(), return_exceptions=True)
 
-    async def _look_for_the_window(self, task: Task, ending: AgentEnding) -> None:
+    async def _check_window(self, task: Task, ending: AgentEnding) -> None:
         """At once, if the agent does not find its environment: whatever closes later is no cause of that."""
         if ending.outcome is EpisodeOutcome.ENV_CRASH and self._had_window:
-            self._is_closed = await self._judge.shows_window(task.window_name) is False
+            self._is_closed = await self._evaluator.shows_window(task.window_name) is False
 
     async def _timed(self, name: str, wait: Coroutine[Any, Any, Any]) -> Any:
         """Notes when it was over."""
@@ -166,11 +166,11 @@ class Referee:
         self._ended[name] = time.monotonic()
         return result
 
-    async def _how_it_ended(
+    async def _first_cause(
         self, task: Task, ending: AgentEnding, before: dict[str, float], ends: dict[str, asyncio.Task[Any]]
     ) -> tuple[EpisodeOutcome, str]:
         """By its first cause. `before`: who had ended the play, and when, before the agent was stopped."""
-        agents = self._player.ended_at
+        agents = self._agent.ended_at
         if agents is None:
             agents = before.get("agent", math.inf)
         others = [at for name, at in before.items() if name != "agent"]
@@ -196,7 +196,7 @@ class Referee:
             raise
 
     async def _ended_by_agent(
-        self, task: Task, ending: AgentEnding, judge: asyncio.Task[None]
+        self, task: Task, ending: AgentEnding, evaluator: asyncio.Task[None]
     ) -> tuple[EpisodeOutcome, str]:
         """It has raised, died, or set its stop event, before anybody else saw an end.
 
@@ -208,10 +208,10 @@ class Referee:
         if self._display is not None and await self._has_died(self._display):
             raise EnvironmentGoneError("the display died")
         if self._is_closed:
-            await asyncio.wait([judge], timeout=TIMEOUTS.LAST_CHECK)
-            if not judge.done():
+            await asyncio.wait([evaluator], timeout=TIMEOUTS.LAST_CHECK)
+            if not evaluator.done():
                 raise EnvironmentGoneError(f"there is no window {task.window_name!r} any more: {ending.error}")
-            judge.result()
+            evaluator.result()
             return EpisodeOutcome.COMPLETED, "the evaluator saw the end"
         return EpisodeOutcome.AGENT_CRASH, ending.error or f"the agent said {ending.outcome}, which is not its to say"
 
@@ -221,24 +221,24 @@ class Referee:
             await asyncio.wait_for(display.died(), DYING)
         return not display.is_alive
 
-    def _outcome(self, ending: AgentEnding, agent: bool, judge: bool, hand: bool) -> tuple[EpisodeOutcome, str]:
+    def _outcome(self, ending: AgentEnding, agent: bool, evaluator: bool, hand: bool) -> tuple[EpisodeOutcome, str]:
         """Of the play, from how the agent was found at its end, and from who ended it."""
         # Who was in the middle of a thought has only missed the end if it was the clock that ran out.
-        thinking = ending.outcome is EpisodeOutcome.AGENT_HANG and (hand or (judge and ending.actions > 0))
+        thinking = ending.outcome is EpisodeOutcome.AGENT_HANG and (hand or (evaluator and ending.actions > 0))
         if ending.outcome is EpisodeOutcome.AGENT_HANG and not thinking:
             return ending.outcome, ending.error
         if ending.error and not thinking:
             self._errors.append(ending.error)
         if hand:
             return EpisodeOutcome.STOPPED, "stopped by hand"
-        if judge:
+        if evaluator:
             return EpisodeOutcome.COMPLETED, "the evaluator saw the end"
         if agent:
             return EpisodeOutcome.COMPLETED, "the agent finished"
         return EpisodeOutcome.TIMEOUT, "time was up"
 
     async def _score(self, task: Task, outcome: EpisodeOutcome, note: str) -> EvaluationResult:
-        result = await self._judge.score(task, self.elapsed, note)
+        result = await self._evaluator.score(task, self.elapsed, note)
         notes = [result.notes or note, *self._errors]
         return result.model_copy(
             update={"task_id": task.task_id, "outcome": outcome, "notes": "; ".join(filter(None, notes))}
@@ -248,7 +248,7 @@ class Referee:
         return EvaluationResult(task_id=task.task_id, outcome=outcome, notes="; ".join([why, *self._errors]))
 
 
-def _as_the_agent_hears_it(task: Task) -> Task:
+def _task_for_agent(task: Task) -> Task:
     """With a seed of its own: by that of the world it could foresee what comes."""
     if task.seed is None:
         return task

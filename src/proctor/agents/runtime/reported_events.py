@@ -25,27 +25,27 @@ class ReportedEvents:
         self._left, self.dropped = MOST_BYTES if folder else 0, 0
         self._begun_ns = time.monotonic_ns()
 
-    def take(self, told: dict[Any, Any]) -> None:
-        size = _size(told)
+    def take(self, message: dict[Any, Any]) -> None:
+        size = _size(message)
         if size and size <= self._left:
             self._left -= size
-            ns = min(max(told["ns"], self._begun_ns), time.monotonic_ns())
-            told = {key: value for key, value in told.items() if key != "by"}  # it is nobody else
-            self._recording.add({**told, "ns": ns})
+            ns = min(max(message["ns"], self._begun_ns), time.monotonic_ns())
+            message = {key: value for key, value in message.items() if key != "by"}  # it is nobody else
+            self._recording.add({**message, "ns": ns})
         else:
             self.dropped += 1
 
 
-def _size(told: dict[Any, Any]) -> int:
+def _size(message: dict[Any, Any]) -> int:
     """About how long it will be as a line; 0 if it is no event."""
-    event = told.get("event")
+    event = message.get("event")
     said = KINDS.get(event) if isinstance(event, str) else None
-    if said is None or not isinstance(told.get(said), str) or type(told.get("ns")) is not int:
+    if said is None or not isinstance(message.get(said), str) or type(message.get("ns")) is not int:
         return 0
-    if len(told) > MOST_FACTS:
+    if len(message) > MOST_FACTS:
         return 0
     size = 0
-    for key, value in told.items():
+    for key, value in message.items():
         if not isinstance(key, str) or not isinstance(value, str | int | float | bool | None):
             return 0
         size += len(key) + (len(value) if isinstance(value, str) else 20)

@@ -74,57 +74,59 @@ class EpisodeSession:
         limits: EpisodeLimits | None = None,
         isolation: Isolation | None = None,
     ) -> None:
-        self._agent, self._evaluator, self._display_wanted, self._recorded = agent, evaluator, display, recorded
+        self._agent, self._evaluator, self._display_option, self._recorded = agent, evaluator, display, recorded
         self._folder, self._limits = folder, limits or EpisodeLimits()
         self._isolation = isolation
         self._filtered: FilteredDisplay | None = None
         self._display: VirtualDisplay | None = None
         self._stop_key: StopKey | None = None
-        self._judge: EvaluatorClient | None = None
-        self._player: AgentClients | None = None
-        self._played_in: list[Path] = []
-        self._supervisor: Referee | None = None
+        self._evaluator_client: EvaluatorClient | None = None
+        self._agent_client: AgentClients | None = None
+        self._episode_folders: list[Path] = []
+        self._referee: Referee | None = None
 
     @property
     def has_begun(self) -> bool:
         """Whether the agent has, in the attempt that was the last."""
-        return self._supervisor is not None and self._supervisor.began
+        return self._referee is not None and self._referee.began
 
     async def play(self, task: Task, folder: Path, sample: Sample, about: dict[str, Any] | None = None) -> Attempt:
         """One attempt; its files go to the folder. What it is about stands at the beginning of its log."""
-        self._supervisor = None
+        self._referee = None
         os.makedirs(folder, exist_ok=True)
-        self._played_in.append(folder)
-        judge, player = await self._prepare()
-        journal = EventLog(folder / EVENTS)
+        self._episode_folders.append(folder)
+        evaluator_client, agent_client = await self._prepare()
+        event_log = EventLog(folder / EVENTS)
         if about is not None:
-            journal.note("episode", **about)
-        judge.folder = player.folder = folder
-        if isinstance(player, VisionClient | HumanClient):
-            player.sample = sample
+            event_log.note("episode", **about)
+        evaluator_client.folder = agent_client.folder = folder
+        if isinstance(agent_client, VisionClient | HumanClient):
+            agent_client.sample = sample
         waits = self._limits.clock == "paused"
-        clock = player.clock = Clock(judge, self._limits.longest_thought) if waits else Clock()
+        clock = agent_client.clock = Clock(evaluator_client, self._limits.longest_thought) if waits else Clock()
         starting = asyncio.create_task(asyncio.to_thread(self._start_recording, folder))
         watching = asyncio.create_task(asyncio.to_thread(self._watch_frames))
         try:
             await asyncio.shield(starting)
             await asyncio.shield(watching)
-            supervisor = self._supervisor = Referee(judge, player, journal=journal, display=self._display, clock=clock)
+            referee = self._referee = Referee(
+                evaluator_client, agent_client, event_log=event_log, display=self._display, clock=clock
+            )
             if self._stop_key is not None:
                 loop = asyncio.get_running_loop()
-                self._stop_key.pressed = partial(loop.call_soon_threadsafe, supervisor.stop)
-            result = await supervisor.evaluate(task)
+                self._stop_key.pressed = partial(loop.call_soon_threadsafe, referee.stop)
+            result = await referee.evaluate(task)
         finally:
             try:
                 trouble, changes = await run_to_completion(asyncio.create_task(_close_both(starting, watching)))
                 if trouble:
-                    journal.note("film", trouble=trouble)
+                    event_log.note("film", trouble=trouble)
             finally:
-                journal.close()
+                event_log.close()
         refused = await asyncio.to_thread(self._filtered.refused) if self._filtered is not None else ""
         if refused:
             refused = f"the display refused what the agent asked of it: {refused}"
-        lags = msgspec.convert(supervisor.lags, dict[str, Lags], strict=False)
+        lags = msgspec.convert(referee.lags, dict[str, Lags], strict=False)
         log = await asyncio.to_thread(EpisodeLog, folder / EVENTS)
         if "reaction" not in lags and (reactions := log.reactions()).n:
             lags["reaction"] = reactions  # of an agent that was stopped in the middle of a step
@@ -132,19 +134,19 @@ class EpisodeSession:
             result.outcome,
             _frames(log, changes) | result.metrics if result.outcome.is_play else result.metrics,
             "; ".join(filter(None, [result.notes, trouble, refused])),
-            supervisor.elapsed,
-            supervisor.overshoot,
-            supervisor.actions,
-            player.usage,
+            referee.elapsed,
+            referee.overshoot,
+            referee.actions,
+            agent_client.usage,
             lags,
-            by_agent=supervisor.by_agent,
+            by_agent=referee.by_agent,
             seed=task.seed,
-            held=self._held,
-            turns=player.turns if isinstance(player, VisionClient) else [],
+            held=self._isolation_text,
+            turns=agent_client.turns if isinstance(agent_client, VisionClient) else [],
         )
 
     @property
-    def _held(self) -> str:
+    def _isolation_text(self) -> str:
         """Where the agent was, for the record; empty for a model and a person, which are nowhere here."""
         if isinstance(self._agent, RemoteAddress):
             return str(self._agent)
@@ -157,45 +159,45 @@ class EpisodeSession:
         has_died = any(part is not None and not part.is_alive for part in parts)
         if has_died or (self._stop_key is not None and not await asyncio.to_thread(self._stop_key.is_listening)):
             await self.close()
-        if self._judge is None or self._player is None:
+        if self._evaluator_client is None or self._agent_client is None:
             self._check_requirements()
             os.makedirs(self._folder, exist_ok=True)
-            shown_on = await asyncio.to_thread(self._open_display)
-            if shown_on:
+            display_name = await asyncio.to_thread(self._open_display)
+            if display_name:
                 from proctor.agents.desktop.stop_key import StopKey
 
-                self._stop_key = await asyncio.to_thread(StopKey, shown_on, self._authority)
-            environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": shown_on}
+                self._stop_key = await asyncio.to_thread(StopKey, display_name, self._authority)
+            environment = {VARIABLE: str(self._folder / "env.lock"), "DISPLAY": display_name}
             if self._display is not None:
                 environment |= self._display.environment
             log, clock = self._folder / "evaluator.log", self._limits.clock
-            self._judge = EvaluatorClient(self._evaluator, log, environment, clock, self._limits)
+            self._evaluator_client = EvaluatorClient(self._evaluator, log, environment, clock, self._limits)
             if isinstance(self._agent, Recipe):
-                self._player = await asyncio.to_thread(self._local_player, self._agent, environment)
+                self._agent_client = await asyncio.to_thread(self._open_local_client, self._agent, environment)
             elif isinstance(self._agent, RemoteAddress):
-                self._player = RemoteWindowClient(self._agent, shown_on, self._authority)
+                self._agent_client = RemoteWindowClient(self._agent, display_name, self._authority)
             elif isinstance(self._agent, HumanCandidate):
-                self._player = HumanClient(shown_on, self._authority)
+                self._agent_client = HumanClient(display_name, self._authority)
             else:
-                self._player = VisionClient(*self._agent, shown_on, self._authority)
-        return self._judge, self._player
+                self._agent_client = VisionClient(*self._agent, display_name, self._authority)
+        return self._evaluator_client, self._agent_client
 
-    def _local_player(self, agent: Recipe, environment: dict[str, str]) -> LocalAgentClient:
+    def _open_local_client(self, agent: Recipe, environment: dict[str, str]) -> LocalAgentClient:
         if self._isolation is None:
             return LocalAgentClient(agent, self._folder / "agent.log", environment, self._limits)
-        player, self._filtered = open_isolated_client(
+        agent_client, self._filtered = open_isolated_client(
             agent, self._isolation, self._folder, environment, Path(environment[VARIABLE]), self._limits
         )
-        return player
+        return agent_client
 
     def _check_requirements(self) -> None:
-        if self._display_wanted != NO_DISPLAY:
-            require_desktop(self._display_wanted.startswith(VIRTUAL), self._recorded.video)
+        if self._display_option != NO_DISPLAY:
+            require_desktop(self._display_option.startswith(VIRTUAL), self._recorded.video)
             if self._recorded.owamcap:
                 from proctor.agents.desktop.owamcap import require_mcap
 
                 require_mcap()
-        self._evaluator.found().check_requirements(self._limits.clock)
+        self._evaluator.load().check_requirements(self._limits.clock)
 
     @property
     def _authority(self) -> Path | None:
@@ -204,11 +206,11 @@ class EpisodeSession:
 
     def _open_display(self) -> str:
         """The name of the display; none is an empty one."""
-        if self._display_wanted == NO_DISPLAY:
+        if self._display_option == NO_DISPLAY:
             return ""
-        if not self._display_wanted.startswith(VIRTUAL):
-            return self._display_wanted
-        self._display = VirtualDisplay(parse_size(self._display_wanted), self._folder / "display.log")
+        if not self._display_option.startswith(VIRTUAL):
+            return self._display_option
+        self._display = VirtualDisplay(parse_size(self._display_option), self._folder / "display.log")
         self._display.start()
         return self._display.name
 
@@ -229,19 +231,19 @@ class EpisodeSession:
         return EpisodeRecording(self._stop_key.desktop, folder, self._recorded.video, self._recorded.owamcap)
 
     async def close(self) -> None:
-        if self._player is not None:
-            await self._player.close()
-        if self._judge is not None:
-            await self._judge.close()
-            await asyncio.to_thread(_remove_leftovers, self._played_in)
-            self._played_in = []
+        if self._agent_client is not None:
+            await self._agent_client.close()
+        if self._evaluator_client is not None:
+            await self._evaluator_client.close()
+            await asyncio.to_thread(_remove_leftovers, self._episode_folders)
+            self._episode_folders = []
         if self._stop_key is not None:
             self._stop_key.close()
         if self._filtered is not None:
             await asyncio.to_thread(self._filtered.close)
         if self._display is not None:
             self._display.close()
-        self._player = self._judge = self._stop_key = self._filtered = self._display = None
+        self._agent_client = self._evaluator_client = self._stop_key = self._filtered = self._display = None
 
 
 def _remove_leftovers(folders: list[Path]) -> None:
@@ -265,8 +267,8 @@ def _frames(log: EpisodeLog, changes: list[int] | None) -> dict[str, Any]:
         return {}
     from proctor.agents.desktop.frames import count_frames
 
-    found = count_frames(changes, *played, log.still_ms())
-    return {"frames": found.shown} | ({} if found.late is None else {"late_frames": found.late})
+    count = count_frames(changes, *played, log.still_ms())
+    return {"frames": count.shown} | ({} if count.late is None else {"late_frames": count.late})
 
 
 async def _close_both(

@@ -64,7 +64,7 @@ class AgentSide(Side):
         self._task: Task | None = None
         self._watching: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[AgentEnding] | None = None
-        self._told_to_stop = asyncio.Event()
+        self._stop_requested = asyncio.Event()
 
     def add_routes(self, app: FastAPI) -> None:
         app.get("/agent/status")(self.status)
@@ -76,26 +76,26 @@ class AgentSide(Side):
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-agent-")
         try:
-            self._player = await asyncio.to_thread(self._new_player, Path(self._folder.name))
-            await self._player.prepare()
+            self._agent = await asyncio.to_thread(self._new_client, Path(self._folder.name))
+            await self._agent.prepare()
         except (AgentStartError, DesktopError) as error:
             raise StartupError(str(error)) from error
 
-    def _new_player(self, folder: Path) -> LocalAgentClient:
+    def _new_client(self, folder: Path) -> LocalAgentClient:
         log = "output.log"
         if self._isolation is None:
             return LocalAgentClient(self._recipe, folder / log, self.environment, self._limits)
         around = {**os.environ, **self.environment}
-        player, self._filtered = open_isolated_client(
+        agent, self._filtered = open_isolated_client(
             self._recipe, self._isolation, folder, around, lock_path(around), self._limits, log
         )
-        return player
+        return agent
 
     async def close(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
-        await self._player.close()
+        await self._agent.close()
         if self._filtered is not None:
             await asyncio.to_thread(self._filtered.close)
         if self._evaluator is not None:
@@ -129,9 +129,9 @@ class AgentSide(Side):
             raise HTTPException(400, f"the agent is {self._state}, not READY")
         self._state, self._task = AgentState.RUNNING, task  # before the first wait: of two starts at once one wins
         self._watching = self._stopping = None
-        self._told_to_stop.clear()
+        self._stop_requested.clear()
         try:
-            await self._player.start(task)
+            await self._agent.start(task)
         except BaseException as error:
             self._state, self._task = AgentState.READY, None
             if isinstance(error, AgentStartError):
@@ -144,7 +144,7 @@ class AgentSide(Side):
         if self._state is not AgentState.RUNNING or self._watching is None:
             raise HTTPException(400, f"the agent is {self._state}, not RUNNING")
         self._state = AgentState.STOPPING
-        self._told_to_stop.set()
+        self._stop_requested.set()
         ending = await self._stop()
         return Stopped(message="stopped", ending=ending)
 
@@ -152,57 +152,59 @@ class AgentSide(Side):
         """Ends the agent's process, whatever it is doing, and makes a new one."""
         if self._state is AgentState.INIT:
             raise HTTPException(400, "the agent is INIT: nothing is running")
-        await self._player.kill()
+        await self._agent.kill()
         if self._state is AgentState.READY:  # else whoever watches the task sees to it
             try:
-                await self._player.prepare()
+                await self._agent.prepare()
             except AgentStartError as error:
                 raise HTTPException(400, str(error)) from error
         return Done(message="killed; a new process takes its place")
 
     def stop_task(self) -> None:
         if self._state is AgentState.RUNNING:
-            self._by_hand = asyncio.create_task(self._player.stop_by_hand())
+            self._by_hand = asyncio.create_task(self._agent.stop_by_hand())
 
     async def _stop(self) -> AgentEnding:
         if self._stopping is None:
-            self._stopping = asyncio.create_task(self._player.stop())
+            self._stopping = asyncio.create_task(self._agent.stop())
         return await asyncio.shield(self._stopping)
 
     async def _watch(self, task: Task) -> None:
         """From the start of a task until the agent is ready for the next, whatever happens."""
         try:
-            await self._see_it_through(task)
+            await self._run_to_end(task)
             self._state = AgentState.STOPPING
-            await self._player.settle()
+            await self._agent.settle()
         except Exception:
             logger.exception("the agent is ended, because of what happened in task %s", task.task_id)
-            await self._player.kill()
+            await self._agent.kill()
         finally:
             self._state, self._task = AgentState.READY, None
 
-    async def _see_it_through(self, task: Task) -> None:
+    async def _run_to_end(self, task: Task) -> None:
         """Until the agent's part is over, and whoever should know it knows it."""
-        ended = asyncio.create_task(self._player.ending())
+        ended = asyncio.create_task(self._agent.ending())
         deserted = asyncio.create_task(self._deserted(task))
-        told = asyncio.create_task(self._told_to_stop.wait())
+        stop_requested = asyncio.create_task(self._stop_requested.wait())
         try:
-            await asyncio.wait([ended, deserted, told], timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED)
-            by_itself = ended.done() and not self._told_to_stop.is_set()
+            await asyncio.wait(
+                [ended, deserted, stop_requested], timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            by_itself = ended.done() and not self._stop_requested.is_set()
             ending = await self._stop()  # on time, even if the evaluator's word comes late
             if by_itself:
                 await self._report(task, ending)
                 return
-            await asyncio.wait([deserted, told], timeout=OVERTIME, return_when=asyncio.FIRST_COMPLETED)
-            if not told.done():
+            await asyncio.wait([deserted, stop_requested], timeout=OVERTIME, return_when=asyncio.FIRST_COMPLETED)
+            if not stop_requested.done():
                 logger.warning("the agent has stopped: its evaluator does not answer any more")
             elif not ended.done():
                 # Frozen until the score is there: its thought must not change anything any more.
                 await asyncio.wait([deserted, ended], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for waiting in (ended, deserted, told):
+            for waiting in (ended, deserted, stop_requested):
                 waiting.cancel()
-            await asyncio.gather(ended, deserted, told, return_exceptions=True)
+            await asyncio.gather(ended, deserted, stop_requested, return_exceptions=True)
 
     async def _report(self, task: Task, ending: AgentEnding) -> None:
         assert self._evaluator is not None

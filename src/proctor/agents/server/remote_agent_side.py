@@ -88,7 +88,7 @@ class RemoteAgentSide(Side):
                     if begin.kind == "window":
                         await process.call("begin_window", begin.task or {})
                     else:
-                        await process.call("begin_world", begin.seed or 0, begin.world or {})
+                        await process.call("begin_env", begin.seed or 0, begin.world or {})
             except TimeoutError:
                 await self._end_process()
                 return _failed(f"it did not begin within {TIMEOUTS.STARTING:g} s")
@@ -106,7 +106,7 @@ class RemoteAgentSide(Side):
         if begin.kind == "window":
             asked = process.call("act_in_window", body, kind, request.headers.get(messages.SIZE, ""))
         elif kind == messages.OBSERVATION:
-            asked = process.call("act_in_world", body)
+            asked = process.call("act_in_env", body)
         else:
             raise HTTPException(400, f"expected {messages.OBSERVATION}, got {kind}")
         stepping = self._stepping = asyncio.create_task(asked)

@@ -159,7 +159,7 @@ class HostedReplay:
     """The role: an evaluator whose program is stopped for every input, so that it comes at its time."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        made = recipe.made()
+        made = recipe.build()
         if not isinstance(made, ProgramEvaluator):
             raise TypeError(f"{recipe.name} starts no program that can be stopped in the middle of its time")
         self._evaluator = made

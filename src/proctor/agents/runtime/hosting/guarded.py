@@ -15,7 +15,7 @@ from pathlib import Path
 
 from proctor.agents.runtime.hosting import guardian
 
-MARK = "PROCTOR_BOOTH"  # in the environment of all that one guardian guards, with a value of its own
+MARK = "PROCTOR_GUARDIAN"  # in the environment of all that one guardian guards, with a value of its own
 ANSWERING = 10.0  # seconds for a guardian to do what it is told, on a busy machine; a stopped one is not waited for
 ANSWER_INTERVAL = 0.05  # seconds between two looks at whether a guardian that does not answer was stopped
 DYING = 30.0  # seconds after which one that was killed is not waited for any more

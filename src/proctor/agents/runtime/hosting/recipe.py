@@ -26,17 +26,17 @@ class Recipe(Struct, frozen=True):
     def text(self) -> str:
         return f"{self.place}:{self.name}"
 
-    def found(self) -> Any:
+    def load(self) -> Any:
         """The class or function itself."""
         found: Any = import_file(Path(self.place)) if _is_file(self.place) else importlib.import_module(self.place)
         for part in self.name.split("."):
             found = getattr(found, part)
         return found
 
-    def made(self) -> Any:
+    def build(self) -> Any:
         """A new object of the class."""
         args, kwargs = pickle.loads(self.arguments) if self.arguments else ((), {})
-        return self.found()(*args, **kwargs)
+        return self.load()(*args, **kwargs)
 
 
 def parse_recipe(text: str, what: str) -> Recipe:
@@ -53,7 +53,7 @@ def parse_recipe(text: str, what: str) -> Recipe:
         sys.path.insert(0, "")  # a module in the working directory, as `python -m` would find it
     recipe = Recipe(place, name)
     try:
-        recipe.found()
+        recipe.load()
     except UsageError:
         raise
     except AttributeError as error:
