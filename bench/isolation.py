@@ -49,7 +49,7 @@ async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
     room = AgentSandbox(held, recipe, [(filtered.socket, filtered.inside)])
     role = "isolation_actor:Actor"
     free = await HostProcess.start(role, recipe, folder / "free.log", environment)
-    walled = await HostProcess.start(role, recipe, folder / "walled.log", {"DISPLAY": display.name}, room=room)
+    walled = await HostProcess.start(role, recipe, folder / "walled.log", {"DISPLAY": display.name}, sandbox=room)
     try:
         found: dict[str, dict[str, list[float]]] = {}
         for _ in range(ROUNDS):

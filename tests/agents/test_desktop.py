@@ -207,7 +207,7 @@ def test_who_asks_for_a_key_waits_for_the_connection(desktop: XDesktop) -> None:
 def test_a_film_shows_what_the_player_holds(tmp_path: Path) -> None:
     player, evaluator = EventRecorder(), EventRecorder()
     player.begin(str(tmp_path))
-    evaluator.begin(str(tmp_path), is_player=False)
+    evaluator.begin(str(tmp_path), by_agent=False)
     player.input("press", "LEFT")
     evaluator.input("press", "SPACE")
     evaluator.input("release", "SPACE")

@@ -22,7 +22,7 @@ import proctor
 from conftest import Command, FailingRun, Serve
 from helpers import needs
 from helpers.paths import CHECKOUT
-from helpers.world_exams import PLAYERS, endings, play
+from helpers.env_tasks import PLAYERS, endings, play
 from proctor.agents.candidate import open_agent
 from proctor.agents.envs.event_log import Header, read_events
 from proctor.agents.envs.referee import EnvSession
@@ -31,7 +31,7 @@ from proctor.agents.runtime.hosting.channel import Fault
 from proctor.agents.runtime.hosting.guardian import descendants
 from proctor.agents.runtime.hosting.process import HostedFaultError
 from proctor.agents.runtime.hosting.recipe import parse_recipe, with_arguments
-from proctor.agents.runtime.lags import Lags, merged
+from proctor.agents.runtime.lags import Lags, merge_lags
 from proctor.analysis.report import Report
 from proctor.core.types import Score
 
@@ -503,7 +503,7 @@ def test_lags_add_up(delays: list[int], parts: int) -> None:
     pieces = [Lags(counts={}) for _ in range(parts)]
     for number, delay in enumerate(delays):
         pieces[number % parts].add(delay)
-    together = merged(pieces)
+    together = merge_lags(pieces)
     exact = sorted(max(delay / 1e6, 1e-4) for delay in delays)
     assert together.n == len(delays)
     assert together.longest == exact[-1]

@@ -57,7 +57,7 @@ class RefereeProcesses:
     async def inside(self) -> list[tuple[int, int]]:
         """Threads and open files of the two processes."""
         found = []
-        for process in (await self.agent_client._made(), await self.evaluator_client.prepare()):
+        for process in (await self.agent_client._live_process(), await self.evaluator_client.prepare()):
             (pid,) = guarded_by(process.pid)
             found.append((len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))))
         return found

@@ -148,7 +148,7 @@ def test_rule_for_another_attempt() -> None:
     def number(*ends: tuple[EpisodeOutcome, bool, bool], most: int = 3) -> int:
         """Attempts that are made when they end so."""
         attempts = Attempts(most)
-        return next((i for i, end in enumerate(ends, 1) if not attempts.go_on_after(*end)), len(ends) + 1)
+        return next((i for i, end in enumerate(ends, 1) if not attempts.should_retry(*end)), len(ends) + 1)
 
     lost, seen, cut = (
         (EpisodeOutcome.ENV_CRASH, False),

@@ -39,10 +39,10 @@ class HostedAgent:
     """An agent in its process: plays a task until it is over for one of the two."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        made = recipe.build()
-        if not isinstance(made, Agent):
+        agent = recipe.build()
+        if not isinstance(agent, Agent):
             raise TypeError(f"{recipe.name} is no Agent: it must extend proctor.agents.Agent")
-        self._agent, self._host = made, host
+        self._agent, self._host = agent, host
         if ISOLATED in os.environ:
             recording.sink = host.notify  # its files are out of reach
         self._stop_requested = threading.Event()

@@ -80,11 +80,11 @@ class HostedEvaluator:
     """An evaluator in its process."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        made = recipe.build()
-        if not isinstance(made, Evaluator):
+        evaluator = recipe.build()
+        if not isinstance(evaluator, Evaluator):
             raise TypeError(f"{recipe.name} is no Evaluator: it must extend proctor.agents.Evaluator")
-        self._evaluator = made
-        made.stop_event.on_set = lambda: host.notify("stop")
+        self._evaluator = evaluator
+        evaluator.stop_event.on_set = lambda: host.notify("stop")
         env_lock.timeout = LOCK_TIMEOUT
 
     def watches(self) -> list[str]:
@@ -112,7 +112,7 @@ class HostedEvaluator:
         return has_window(desktop(), title)
 
     def setup_environment(self, message: dict[str, Any], folder: str, clock: ClockName, setup_timeout: float) -> None:
-        recording.begin(folder, is_player=False)
+        recording.begin(folder, by_agent=False)
         self._evaluator.setup_timeout = setup_timeout
         self._evaluator.folder = Path(folder) if folder else None
         self._evaluator.clock = clock
@@ -138,13 +138,13 @@ class HostedEvaluator:
         result = self._evaluator._score_task(Task(**message), elapsed, note)
         if not isinstance(result, EvaluationResult):
             raise TypeError(f"_score_task must give an EvaluationResult, not {result!r}")
-        given = {str(key): _plain(value) for key, value in result.metrics.items()}
+        given = {str(key): _to_plain(value) for key, value in result.metrics.items()}
         read_success(given, self._evaluator.has_success)
         metrics, unfit = _storable(given)
         metrics, bad = without_infinite(metrics)
-        said = [f"the metric {name} is {given[name]}, and left out" for name in bad]
-        said += [f"the metric {name} is left out: {why}" for name, why in unfit.items()]
-        notes = "; ".join(filter(None, [result.notes, *said])).encode(errors="replace").decode()
+        dropped = [f"the metric {name} is {given[name]}, and left out" for name in bad]
+        dropped += [f"the metric {name} is left out: {why}" for name, why in unfit.items()]
+        notes = "; ".join(filter(None, [result.notes, *dropped])).encode(errors="replace").decode()
         return result.model_copy(update={"metrics": metrics, "notes": notes}).model_dump(mode="json")
 
 
@@ -160,10 +160,10 @@ def _storable(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     return {name: value for name, value in metrics.items() if name not in unfit}, unfit
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """A number of numpy as a number."""
     if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): _to_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(inner) for inner in value]
+        return [_to_plain(inner) for inner in value]
     return value.item() if hasattr(value, "item") and getattr(value, "size", 0) == 1 else value

@@ -19,7 +19,7 @@ from proctor.agents.constants import DEFAULT_EPISODES
 from proctor.agents.human import HumanCandidate, check_display, find_display, is_human
 from proctor.agents.metrics import EpisodeTally, Facts
 from proctor.agents.outcome import PLAYED, EpisodeOutcome
-from proctor.agents.remote.address import RemoteAddress, held_by
+from proctor.agents.remote.address import RemoteAddress, describe_isolation
 from proctor.agents.runtime.attempt import Attempt, Attempts, another_seed, interrupted
 from proctor.agents.runtime.hosting.isolation import open_isolation
 from proctor.agents.runtime.hosting.recipe import Recipe, recipe_of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("proctor.agents")
 
-NO_PART_OF_A_TASK = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
+NON_TASK_SETTINGS = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
 
 
 class EpisodeSettings(EpisodeLimits, frozen=True):
@@ -73,18 +73,18 @@ class EvaluatorTask(Task):
         return config.limit or DEFAULT_EPISODES
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
-        told = self.task_fields()
+        fields = self.task_fields()
         for index in range(config.limit_start, config.limit_start + self.count(config)):
             drawn = mix(config.seed, index)
             identifier = UUID(int=drawn << 64 | mix(drawn), version=4)  # the same whenever the run is resumed
-            task = told | {"task_id": str(identifier), "seed": drawn >> 33}
-            description = told.get("task_description") or told.get("env_name", "")
+            task = fields | {"task_id": str(identifier), "seed": drawn >> 33}
+            description = fields.get("task_description") or fields.get("env_name", "")
             yield Sample(f"{config.seed}-{index}", index, description, seed=drawn >> 33, metadata={"task": task})
 
     def task_fields(self) -> dict[str, Any]:
         """Those of the task that every episode sets."""
-        told: dict[str, Any] = msgspec.to_builtins(self.settings)
-        return {key: value for key, value in told.items() if key not in NO_PART_OF_A_TASK}
+        fields: dict[str, Any] = msgspec.to_builtins(self.settings)
+        return {key: value for key, value in fields.items() if key not in NON_TASK_SETTINGS}
 
     def evaluator_recipe(self) -> Recipe:
         """How the evaluator is made, in its process."""
@@ -114,7 +114,7 @@ class EvaluatorTask(Task):
         # What a run that was cut short has left. What appears later is no word of ours.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{EVENTS}")}
         self._isolation = await asyncio.to_thread(open_isolation, config, window=self._has_display(config))
-        self.agent_held = held_by(config, self._isolation)
+        self.agent_held = describe_isolation(config, self._isolation)
         self._sessions: list[EpisodeSession] = []
         self._numbers = count(1)
 
@@ -140,7 +140,7 @@ class EvaluatorTask(Task):
                 left = interrupted(folder / EVENTS, task.seed, self.agent_held) if folder in self._left else None
                 played = left or await self._play(agent, task, folder, sample, config)
                 yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)
-            if not attempts.go_on_after(played.outcome, played.by_agent, played.interrupted):
+            if not attempts.should_retry(played.outcome, played.by_agent, played.interrupted):
                 return
 
     async def _play(
@@ -188,8 +188,8 @@ class EvaluatorTask(Task):
 
         if not isinstance(candidate, AgentCandidate) or candidate.recipe is None:
             raise UsageError(f"{self.name} is an exam for agents: give one with --agent module:Class.")
-        found = candidate.recipe.load()
-        if not (isinstance(found, type) and issubclass(found, Agent)):
+        cls = candidate.recipe.load()
+        if not (isinstance(cls, type) and issubclass(cls, Agent)):
             raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
@@ -200,9 +200,11 @@ class EvaluatorTask(Task):
         if isinstance(agent, HumanCandidate):
             display = find_display(config, self.name)
         folder = self.artifacts / f"session-{next(self._numbers)}"
-        recorded = RecordingOptions(config.film, config.owamcap)
+        recording_options = RecordingOptions(config.film, config.owamcap)
         limits = self.settings.shared_by(config.parallel)
-        return EpisodeSession(agent, self.evaluator_recipe(), display, recorded, folder, limits, self._isolation)
+        return EpisodeSession(
+            agent, self.evaluator_recipe(), display, recording_options, folder, limits, self._isolation
+        )
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
         """Of the last attempt."""
@@ -215,8 +217,8 @@ class EvaluatorTask(Task):
             return Score(
                 None, EpisodeOutcome.JUDGE_ERROR, played.metrics, "; ".join(filter(None, [str(error), played.notes]))
             )
-        unsaid = value is None and played.outcome is EpisodeOutcome.COMPLETED
-        return Score(value, PLAYED if unsaid else played.outcome, played.metrics, played.notes)
+        undecided = value is None and played.outcome is EpisodeOutcome.COMPLETED
+        return Score(value, PLAYED if undecided else played.outcome, played.metrics, played.notes)
 
     def tally(self) -> Tally:
         return EpisodeTally(self.metric, self._facts)

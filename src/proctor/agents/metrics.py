@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from proctor.agents.outcome import EpisodeOutcome
-from proctor.agents.runtime.lags import Lags, merged
+from proctor.agents.runtime.lags import Lags, merge_lags
 from proctor.core.types import IF_FAULTS_FAIL, Metric, Output, Record, Score
 from proctor.metrics.statistics import student_mean
 from proctor.metrics.summary import MeanScore
@@ -106,7 +106,7 @@ def gather_lags(records: Iterable[Record]) -> dict[str, Lags]:
         for name, lags in played.lags.items() if played.outcome.is_play else ():
             found.setdefault(name, []).append(lags)
     order = [*LAGS, *sorted(found.keys() - set(LAGS))]
-    return {name: merged(found[name]) for name in order if name in found}
+    return {name: merge_lags(found[name]) for name in order if name in found}
 
 
 def _names(dictionaries: Iterable[dict[str, float]] | Iterable[dict[str, int]]) -> list[str]:
@@ -122,7 +122,7 @@ def _lags(episodes: list[Facts]) -> dict[str, Metric]:
     """In milliseconds, over all actions of all episodes."""
     found = {}
     for name in LAGS:
-        lags = merged(facts.lags[name] for facts in episodes if name in facts.lags)
+        lags = merge_lags(facts.lags[name] for facts in episodes if name in facts.lags)
         if lags.n:
             figures = {"p50": lags.quantile(0.5), "p95": lags.quantile(0.95), "max": lags.longest}
             for which, value in figures.items():

@@ -40,10 +40,10 @@ class Participant:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         # Here and not in __init__: a subclass may forget to call that one, and its arguments are not ours to see there.
-        made = super().__new__(cls)
-        made.stop_event = StopEvent()
-        made._arguments, made._server = (args, kwargs), None
-        return made
+        instance = super().__new__(cls)
+        instance.stop_event = StopEvent()
+        instance._arguments, instance._server = (args, kwargs), None
+        return instance
 
     @property
     def recipe(self) -> Recipe:

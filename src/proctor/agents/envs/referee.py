@@ -80,7 +80,7 @@ class EnvSession:
         isolation: Isolation | None = None,
     ) -> None:
         self._isolation = isolation
-        self._room: AgentSandbox | None = None
+        self._sandbox: AgentSandbox | None = None
         self._attending: asyncio.Task[str] | None = None
         self._env_recipe, self._agent_recipe, self._clock, self._log = env, agent, clock, log
         self._limits = limits or RuntimeLimits()
@@ -127,9 +127,9 @@ class EnvSession:
         try:
             log = self._log.with_suffix(".agent.log")
             if self._isolation is not None:
-                self._room = AgentSandbox(self._isolation, recipe)
+                self._sandbox = AgentSandbox(self._isolation, recipe)
                 self._agent = await HostProcess.start(
-                    ISOLATED_AGENT, recipe, log, ENVIRONMENT, self._limits, room=self._room, handed=[line]
+                    ISOLATED_AGENT, recipe, log, ENVIRONMENT, self._limits, sandbox=self._sandbox, handed=[line]
                 )
                 if self._clock == "step":
                     await env.call("take_line")
@@ -305,13 +305,13 @@ class EnvSession:
         return EpisodeEnding(outcome, seen.reward, seen.length, succeeded, why, seen.trace, seconds, episode.clock)
 
     async def close(self) -> None:
-        env, agent, attending, room = self._env, self._agent, self._attending, self._room
-        self._env = self._agent = self._attending = self._room = None
+        env, agent, attending, sandbox = self._env, self._agent, self._attending, self._sandbox
+        self._env = self._agent = self._attending = self._sandbox = None
         await run_to_completion(asyncio.create_task(_end_all(env, agent)))
         if attending is not None:
             await attending
-        if room is not None:
-            room.close()
+        if sandbox is not None:
+            sandbox.close()
 
 
 async def _until_the_end(attending: Coroutine[Any, Any, Any]) -> str:

@@ -29,16 +29,16 @@ class EnvFailedError(Exception):
 class Environment:
     """A world of Gymnasium's kind, and what can be known of it beforehand."""
 
-    def __init__(self, made: Any) -> None:
-        self.made = made
-        names = tuple(str(name) for name in getattr(made, "action_names", ()))
-        self.actions = spaces.described(made.action_space, names)
-        self.threshold: float | None = getattr(getattr(made, "spec", None), "reward_threshold", None)
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
+        names = tuple(str(name) for name in getattr(wrapped, "action_names", ()))
+        self.actions = spaces.described(wrapped.action_space, names)
+        self.threshold: float | None = getattr(getattr(wrapped, "spec", None), "reward_threshold", None)
 
     def noop(self) -> Any:
         """The action that stands for none."""
-        if hasattr(self.made, "idle_action"):
-            return self.made.idle_action
+        if hasattr(self.wrapped, "idle_action"):
+            return self.wrapped.idle_action
         actions = self.actions
         if isinstance(actions, spaces.Choice):
             for number, name in enumerate(actions.names, actions.start):
@@ -47,12 +47,12 @@ class Environment:
         return actions.first
 
     def close(self) -> None:
-        close = getattr(self.made, "close", None)
+        close = getattr(self.wrapped, "close", None)
         if close is not None:
             close()
 
     def in_words(self, observation: Any) -> str:
-        own = getattr(self.made, "text", None)
+        own = getattr(self.wrapped, "text", None)
         return observations.in_words(observation) if own is None else str(own(observation))
 
 
@@ -67,11 +67,11 @@ class Play:
         self.over = episode.max_steps == 0
         self.last_reward: float | None = None
         self._pulse = pulse
-        self._step = env.made.step
+        self._step = env.wrapped.step
         self._take = env.actions.take
         self._log = StepLog(Path(episode.log), episode.header)
         self._most = math.inf if episode.max_steps is None else episode.max_steps
-        self._said: bool | None = None  # by the world, of its success
+        self._reported_success: bool | None = None  # by the world, of its success
         self._last_action: Any = None
         self._started = 0
 
@@ -79,14 +79,14 @@ class Play:
         """The first observation."""
         self._pulse.begin(IN_ENV)
         try:
-            observation, info = self.env.made.reset(seed=self.episode.header.seed)
+            observation, info = self.env.wrapped.reset(seed=self.episode.header.seed)
             frame = observations.fingerprint(observation)
             if info:
                 self._note_success(info)
         except BaseException as error:  # also what only ends a program: it must not end this one
             raise EnvFailedError("reset", error) from error
         self._started = time.monotonic_ns()
-        self._log.add(self._started, StepState(None, None, False, False, frame), self._said)
+        self._log.add(self._started, StepState(None, None, False, False, frame), self._reported_success)
         self._pulse.clear()
         return observation
 
@@ -122,7 +122,7 @@ class Play:
         self.reward += reward
         self.over = bool(terminated or truncated) or self.length >= self._most
         state = StepState(spaces.plain(taken), reward, bool(terminated), bool(truncated), frame)
-        self._log.add(time.monotonic_ns(), state, self._said, timing)
+        self._log.add(time.monotonic_ns(), state, self._reported_success, timing)
         return observation
 
     def _idle_action(self) -> Any:
@@ -139,9 +139,9 @@ class Play:
         self._pulse.end()
 
     def _note_success(self, info: Any) -> None:
-        said = info.get("is_success", info.get("success"))
-        if said is not None:
-            self._said = read_decision(said)
+        reported = info.get("is_success", info.get("success"))
+        if reported is not None:
+            self._reported_success = read_decision(reported)
 
     def close(self) -> None:
         self._pulse.clear()
@@ -149,13 +149,13 @@ class Play:
 
     def end(self, outcome: EpisodeOutcome = EpisodeOutcome.COMPLETED, why: str = "", **figures: Any) -> EpisodeEnding:
         self.close()
-        judged = success(self._said, self.reward, self.episode.success_reward, self.env.threshold)
+        succeeded = success(self._reported_success, self.reward, self.episode.success_reward, self.env.threshold)
         seconds = (time.monotonic_ns() - self._started) / 1e9 if self._started else 0.0
         return EpisodeEnding(
             outcome,
             self.reward,
             self.length,
-            judged if outcome.is_play else None,
+            succeeded if outcome.is_play else None,
             why,
             self._log.trace,
             seconds,

@@ -27,7 +27,7 @@ from proctor.agents.envs.types import Clock, Episode, EpisodeFault, Idle
 from proctor.agents.human import HumanCandidate
 from proctor.agents.metrics import EpisodeTally, Facts
 from proctor.agents.outcome import PLAYED, EpisodeOutcome
-from proctor.agents.remote.address import held_by
+from proctor.agents.remote.address import describe_isolation
 from proctor.agents.runtime.attempt import INTERRUPTED, Attempts, another_seed
 from proctor.agents.runtime.hosting.isolation import open_isolation
 from proctor.agents.runtime.hosting.recipe import Recipe, recipe_of
@@ -100,7 +100,7 @@ class EnvTask(Task):
         self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
         self._limits = self.settings.shared_by(config.parallel)
         self._isolation = await asyncio.to_thread(open_isolation, config, window=False)
-        self.agent_held = held_by(config, self._isolation)
+        self.agent_held = describe_isolation(config, self._isolation)
         self._connections: list[RemoteAgentConnection] = []
         self._free_connections: list[RemoteAgentConnection] = []
         self._sessions: list[EnvSession] = []
@@ -137,7 +137,7 @@ class EnvTask(Task):
                 ending = left
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
-            if not attempts.go_on_after(ending.outcome, ending.by_agent, ending.interrupted):
+            if not attempts.should_retry(ending.outcome, ending.by_agent, ending.interrupted):
                 return
 
     def _agent(self, candidate: Candidate) -> Recipe | None:
@@ -312,8 +312,8 @@ def _facts(output: Output) -> Facts | None:
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:
-    found = {}
+    cls = {}
     for package in packages:
         with suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+            cls[package] = metadata.version(package)
+    return cls

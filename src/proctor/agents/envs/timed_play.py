@@ -34,8 +34,8 @@ class Figures(Struct):
 class TimedPlay:
     """Ticks until the end. The gate is where the agent gets what it sees, and leaves what it does."""
 
-    def __init__(self, play: Play, gate: ActionQueue) -> None:
-        self._play, self._gate = play, gate
+    def __init__(self, play: Play, action_queue: ActionQueue) -> None:
+        self._play, self._action_queue = play, action_queue
         self._period = int(1e9 / play.episode.fps)
         self._figures = Figures(lags={name: Lags() for name in ("observation", "reaction", "action")})
         self._shown: dict[int, int] = {}  # tick -> when its observation was there
@@ -44,19 +44,19 @@ class TimedPlay:
         try:
             self._show(0, observation)
             # The clock starts when the agent first looks: how long it takes to connect is no part of its reaction.
-            self._gate.looked.wait(max(0.0, (self._play.deadline - time.monotonic_ns()) / 1e9))
+            self._action_queue.looked.wait(max(0.0, (self._play.deadline - time.monotonic_ns()) / 1e9))
             self._shown[0] = time.monotonic_ns()
             outcome, why = self._paused() if self._play.episode.clock == "paused" else self._realtime()
         except EnvFailedError as error:
             outcome, why = error.outcome, str(error)
         finally:
-            self._gate.close()
+            self._action_queue.close()
         figures = self._figures
         return self._play.end(
             outcome,
             why,
             late=figures.late,
-            dropped=self._gate.dropped,
+            dropped=self._action_queue.dropped,
             late_ticks=figures.late_ticks,
             slow_ticks=figures.slow_ticks,
             lags=figures.lags,
@@ -80,7 +80,7 @@ class TimedPlay:
                     self._figures.slow_ticks += 1
                 else:
                     self._figures.late_ticks += 1
-            self._show(tick, self._step(tick, self._gate.take(), begun))
+            self._show(tick, self._step(tick, self._action_queue.take(), begun))
             free = time.monotonic_ns()
         return EpisodeOutcome.COMPLETED, ""
 
@@ -88,7 +88,7 @@ class TimedPlay:
         play = self._play
         tick = 0
         while not play.over:
-            move = self._gate.wait((play.deadline - time.monotonic_ns()) / 1e9)
+            move = self._action_queue.wait((play.deadline - time.monotonic_ns()) / 1e9)
             if move is None:
                 return EpisodeOutcome.TIMEOUT, "time was up"
             tick += 1
@@ -127,7 +127,7 @@ class TimedPlay:
         frame = Frame(tick, observations.pack(shown), play.last_reward, play.over)
         self._shown.pop(tick - KEPT, None)
         self._shown[tick] = time.monotonic_ns()
-        self._gate.show(frame)
+        self._action_queue.show(frame)
 
     def _sleep_until(self, when: int) -> None:
         remaining = (when - time.monotonic_ns()) / 1e9

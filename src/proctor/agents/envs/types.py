@@ -64,10 +64,10 @@ class EpisodeFault(Exception):  # noqa: N818 - an outcome, to be told and not to
         self.outcome = outcome
 
 
-def success(said: bool | None, reward: float, wanted: float | None, threshold: float | None) -> bool | None:
+def success(reported: bool | None, reward: float, required: float | None, threshold: float | None) -> bool | None:
     """By the reward that the user wants, by what the world says, or by the reward that it asks for; or nobody knows."""
-    if wanted is not None:
-        return reward >= wanted
-    if said is not None:
-        return said
+    if required is not None:
+        return reward >= required
+    if reported is not None:
+        return reported
     return None if threshold is None else reward >= threshold

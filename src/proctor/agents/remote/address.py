@@ -26,7 +26,7 @@ class RemoteAddress(Struct, frozen=True):
         return f"remote: {self.url}"
 
 
-def held_by(config: RunConfig, isolation: Isolation | None) -> str:
+def describe_isolation(config: RunConfig, isolation: Isolation | None) -> str:
     """For record, report and page; empty for a model and for a person."""
     if not config.agent or is_human(config.agent):
         return ""

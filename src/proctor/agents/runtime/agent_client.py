@@ -67,8 +67,8 @@ def checked_ending(ending: AgentEnding) -> AgentEnding:
     """
     if ending.outcome is not EpisodeOutcome.STOPPED:
         return ending.model_copy(update={"error": ending.error[:LONGEST_TEXT]})
-    said = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error[:LONGEST_TEXT]]))
-    return ending.model_copy(update={"outcome": EpisodeOutcome.COMPLETED, "error": said})
+    error = "; ".join(filter(None, ["the agent says that it was stopped by hand", ending.error[:LONGEST_TEXT]]))
+    return ending.model_copy(update={"outcome": EpisodeOutcome.COMPLETED, "error": error})
 
 
 class AgentStartError(Exception):
@@ -86,13 +86,13 @@ class LocalAgentClient:
         log: Path,
         environment: dict[str, str] | None = None,
         limits: RuntimeLimits | None = None,
-        room: AgentSandbox | None = None,
+        sandbox: AgentSandbox | None = None,
     ) -> None:
         """With a room the agent is isolated in it, and what it does is written down by us."""
         self.recipe = recipe
         self._limits = limits or RuntimeLimits()
-        self._room = room
-        self._notebook = ReportedEvents()
+        self._sandbox = sandbox
+        self._reported_events = ReportedEvents()
         self._raised: asyncio.Future[Fault] | None = None  # by the agent, in the task that is under way
         self._raised_at: float | None = None
         self.folder: Path | None = None  # for files of the episode that is under way
@@ -103,7 +103,7 @@ class LocalAgentClient:
         self._process: HostProcess | None = None
         self._changing = asyncio.Lock()  # held while the process is ended or made
         self._playing: asyncio.Task[AgentEnding] | None = None
-        self._begun = asyncio.Event()
+        self._started = asyncio.Event()
         self._hang_seconds = TIMEOUTS.HANG
         self._done_at: float | None = None  # when its process has answered
         self._deadline = 0.0  # when the time of the task is up, if the world never stands still
@@ -114,11 +114,11 @@ class LocalAgentClient:
         Else an agent might look while the environment is set up, and spoil what it does not like: it would be set up
         again, with another seed.
         """
-        process = await self._made()
+        process = await self._live_process()
         if not process.is_frozen:
             await process.freeze()
 
-    async def _made(self) -> HostProcess:
+    async def _live_process(self) -> HostProcess:
         """The process, alive."""
         async with self._changing:
             if self._process is None or not self._process.is_alive:
@@ -127,24 +127,24 @@ class LocalAgentClient:
                     self._process = None
                 try:
                     self._process = await HostProcess.start(
-                        ROLE, self.recipe, self._log, self._environment, self._limits, room=self._room
+                        ROLE, self.recipe, self._log, self._environment, self._limits, sandbox=self._sandbox
                     )
                 except (HostedFaultError, HostDiedError) as error:
                     raise AgentStartError(f"{self.recipe.name} could not be made: {error}") from error
-                self._process.noticed = partial(self._noticed, self._process)
+                self._process.on_notification = partial(self._on_notification, self._process)
             return self._process
 
-    def _noticed(self, process: HostProcess, message: Any) -> None:
+    def _on_notification(self, process: HostProcess, message: Any) -> None:
         if message == BEGUN:
-            self._begun.set()
+            self._started.set()
             return
         if isinstance(message, dict):
             if RAISED in message:
                 self._note_fault(message)
-            elif self._room is not None:
-                self._notebook.take(message)
+            elif self._sandbox is not None:
+                self._reported_events.take(message)
             return
-        if self._room is not None and len(self._turns) >= MOST_TURNS:
+        if self._sandbox is not None and len(self._turns) >= MOST_TURNS:
             return
         turn = asyncio.create_task(self._turn(process, message is True))
         self._turns.add(turn)
@@ -171,38 +171,38 @@ class LocalAgentClient:
             await process.call("clock_turned")
 
     async def start(self, task: Task) -> None:
-        process = await self._made()
+        process = await self._live_process()
         process.thaw()
         self._hang_seconds = min(TIMEOUTS.HANG, task.timeout / 2)
         process.pulse.clear()
-        self._begun.clear()
+        self._started.clear()
         self._raised = asyncio.get_running_loop().create_future()
         self._raised_at = self._done_at = None
-        if self._room is not None:
-            self._notebook.begin(str(self.folder or ""))
+        if self._sandbox is not None:
+            self._reported_events.begin(str(self.folder or ""))
         self._playing = asyncio.create_task(self._play(process, task))
         await self._await_begin(self._playing)
         self._deadline = time.monotonic() + task.timeout
 
     async def _await_begin(self, playing: asyncio.Task[AgentEnding]) -> None:
         """How long a busy machine takes to bring the task to the agent's process is not the agent's time."""
-        begun = asyncio.create_task(self._begun.wait())
+        begun = asyncio.create_task(self._started.wait())
         try:
             await asyncio.wait([begun, playing], timeout=TIMEOUTS.STARTING, return_when=asyncio.FIRST_COMPLETED)
         finally:
             begun.cancel()
-        if not self._begun.is_set() and not playing.done():
+        if not self._started.is_set() and not playing.done():
             await self.kill()
             raise AgentStartError(f"the agent did not begin within {TIMEOUTS.STARTING:g} s")
 
     async def _play(self, process: HostProcess, task: Task) -> AgentEnding:
         try:
-            folder = str(self.folder or "") if self._room is None else ""  # it could not reach that
+            folder = str(self.folder or "") if self._sandbox is None else ""  # it could not reach that
             message = await process.call("play", task.model_dump(mode="json"), folder, self.clock.can_pause)
             ending = AgentEnding.model_validate(message)
             # How long it took for what is in the log, and how many steps it made in its pulse.
             ending = ending.model_copy(update={"lags": {}, "actions": process.pulse.calls})
-            return ending if self._room is None else checked_ending(ending)
+            return ending if self._sandbox is None else checked_ending(ending)
         except HostedFaultError as error:
             return _crash(error.fault, process)
         except HostDiedError as error:
@@ -262,7 +262,7 @@ class LocalAgentClient:
             await self.kill()
             await playing
         self._playing = self._raised = None
-        self._notebook.begin("")  # the log of the episode is complete
+        self._reported_events.begin("")  # the log of the episode is complete
         with suppress(AgentStartError):  # to be told when the next task asks for it
             await self.prepare()
 
@@ -282,9 +282,9 @@ class LocalAgentClient:
         await self.kill()
         if self._playing is not None:
             await self._playing
-        self._notebook.begin("")
-        if self._room is not None:
-            self._room.close()
+        self._reported_events.begin("")
+        if self._sandbox is not None:
+            self._sandbox.close()
 
 
 def _crash(fault: Fault, process: HostProcess) -> AgentEnding:

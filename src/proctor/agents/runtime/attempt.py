@@ -47,7 +47,7 @@ class Attempts:
     def __init__(self, most: int) -> None:
         self._left = most
 
-    def go_on_after(self, outcome: EpisodeOutcome, by_agent: bool, interrupted: bool = False) -> bool:
+    def should_retry(self, outcome: EpisodeOutcome, by_agent: bool, interrupted: bool = False) -> bool:
         if interrupted:
             return True
         self._left -= 1

@@ -65,7 +65,7 @@ class EvaluatorClient:
                 self._watches = await self._process.call("watches")
             except (HostedFaultError, HostDiedError) as error:
                 raise EvaluatorError(f"{self.recipe.name} could not be made: {error}") from error
-            self._process.noticed = lambda value: self.stopped()
+            self._process.on_notification = lambda value: self.stopped()
         return self._process
 
     async def _is_sound(self, process: HostProcess) -> bool:

@@ -70,7 +70,7 @@ class HumanClient:
 
         stop = await asyncio.to_thread(desktop.listen, on_key, lambda event: None)
         try:
-            _say(self._invitation())
+            _print_message(self._invitation())
             await ready.wait()
         finally:
             stop()
@@ -91,7 +91,7 @@ class HumanClient:
                 loop.call_soon_threadsafe(self._gone.set)
 
         self._stop_listening = await asyncio.to_thread(self._desktop.listen, self._on_key, self._on_mouse, None, ended)
-        _say("your time is running.")
+        _print_message("your time is running.")
 
     def _on_key(self, event: KeyboardEvent) -> None:
         from proctor.agents.desktop.vk import VK
@@ -143,5 +143,5 @@ class HumanClient:
             self._desktop = None
 
 
-def _say(words: str) -> None:
-    print(f"human: {words}", file=sys.stderr, flush=True)
+def _print_message(message: str) -> None:
+    print(f"human: {message}", file=sys.stderr, flush=True)

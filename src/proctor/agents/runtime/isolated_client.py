@@ -32,8 +32,8 @@ def open_isolated_client(
     lock = lock.resolve()
     lock.touch(mode=0o644)  # the agent may be another user: to lock a file it need only be able to read it
     if not isolation.level.namespaces:
-        room = AgentSandbox(isolation, agent, readable=[str(lock)])
-        return LocalAgentClient(agent, folder / log, {VARIABLE: str(lock), ISOLATED: "1"}, limits, room), None
+        sandbox = AgentSandbox(isolation, agent, readable=[str(lock)])
+        return LocalAgentClient(agent, folder / log, {VARIABLE: str(lock), ISOLATED: "1"}, limits, sandbox), None
     binds, inside = [(lock, LOCK_INSIDE)], {VARIABLE: LOCK_INSIDE, ISOLATED: "1"}
     filtered = None
     if display := environment.get("DISPLAY"):

@@ -20,8 +20,8 @@ class Lags(Struct):
 
     def add(self, nanoseconds: int) -> None:
         ms = max(nanoseconds / NS_PER_MS, SHORTEST)
-        place = round(math.log(ms) / WIDTH)
-        self.counts[place] = self.counts.get(place, 0) + 1
+        bucket = round(math.log(ms) / WIDTH)
+        self.counts[bucket] = self.counts.get(bucket, 0) + 1
         self.longest = max(self.longest, ms)
 
     @property
@@ -30,19 +30,19 @@ class Lags(Struct):
 
     def quantile(self, share: float) -> float | None:
         """The delay that this share of all does not exceed, to one in a hundred."""
-        wanted = math.ceil(share * self.n)
-        seen = 0
-        for place in sorted(self.counts):
-            seen += self.counts[place]
-            if seen >= wanted:
-                return min(math.exp(place * WIDTH), self.longest)
+        rank = math.ceil(share * self.n)
+        cumulative = 0
+        for bucket in sorted(self.counts):
+            cumulative += self.counts[bucket]
+            if cumulative >= rank:
+                return min(math.exp(bucket * WIDTH), self.longest)
         return None
 
 
-def merged(all_lags: Iterable[Lags]) -> Lags:
+def merge_lags(all_lags: Iterable[Lags]) -> Lags:
     total = Lags()
     for lags in all_lags:
         total.longest = max(total.longest, lags.longest)
-        for place, count in lags.counts.items():
-            total.counts[place] = total.counts.get(place, 0) + count
+        for bucket, count in lags.counts.items():
+            total.counts[bucket] = total.counts.get(bucket, 0) + count
     return total

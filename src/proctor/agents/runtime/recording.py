@@ -27,17 +27,17 @@ class EventRecorder:
         self._lock = threading.Lock()
         self._folder: Path | None = None
         self._file: int | None = None
-        self._held: list[str] = []
-        self._is_player = True
+        self._pressed_keys: list[str] = []
+        self._by_agent = True
         self._frame_ns = 0  # when the last picture was taken
         self.reactions = Lags()  # from the last picture to an input
         self.sink: Callable[[dict[str, Any]], None] | None = None  # takes the events where no file can be reached
 
-    def begin(self, folder: str, is_player: bool = True) -> None:
+    def begin(self, folder: str, by_agent: bool = True) -> None:
         """Whoever is no player writes to the log alone: what stands on the film is what the player holds."""
         with self._lock:
             self._close()
-            self._is_player = is_player
+            self._by_agent = by_agent
             self.reactions = Lags()
             self._frame_ns = 0
             if folder:
@@ -48,7 +48,7 @@ class EventRecorder:
     def _close(self) -> None:
         if self._file is not None:
             os.close(self._file)
-        self._file, self._folder, self._held = None, None, []
+        self._file, self._folder, self._pressed_keys = None, None, []
 
     def input(self, kind: str, what: str = "", **facts: Any) -> None:
         now = time.monotonic_ns()
@@ -57,7 +57,7 @@ class EventRecorder:
             self._frame_ns = 0  # what is pressed after that is no reaction to it, but to what was pressed before
         self._write({"ns": now, "event": "input", "kind": kind, "what": what, **facts})
         if kind in ("press", "release"):
-            self._hold(what, kind == "press")
+            self._update_keys(what, kind == "press")
 
     def frame(self, fingerprint: str) -> None:
         now = self._frame_ns = time.monotonic_ns()
@@ -71,10 +71,10 @@ class EventRecorder:
         """An event of somebody who cannot write it down."""
         self._write(event)
         if event.get("kind") in ("press", "release"):
-            self._hold(str(event.get("what", "")), event["kind"] == "press")
+            self._update_keys(str(event.get("what", "")), event["kind"] == "press")
 
     def _write(self, event: dict[str, Any]) -> None:
-        if not self._is_player:
+        if not self._by_agent:
             event["by"] = EVALUATOR
         if self.sink is not None:
             self.sink(event)
@@ -83,14 +83,14 @@ class EventRecorder:
             if self._file is not None:
                 os.write(self._file, msgspec.json.encode(event) + b"\n")
 
-    def _hold(self, what: str, held: bool) -> None:
+    def _update_keys(self, what: str, is_pressed: bool) -> None:
         with self._lock:
-            if self._folder is None or not self._is_player:
+            if self._folder is None or not self._by_agent:
                 return
-            self._held = [key for key in self._held if key != what] + [what] * held
+            self._pressed_keys = [key for key in self._pressed_keys if key != what] + [what] * is_pressed
             fresh = self._folder / f"{KEYS}.{os.getpid()}"
             with suppress(OSError):  # a film without its keys is better than an agent that is stopped for them
-                fresh.write_text(" ".join(self._held) or " ")
+                fresh.write_text(" ".join(self._pressed_keys) or " ")
                 fresh.replace(self._folder / KEYS)
 
 

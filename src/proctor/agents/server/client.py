@@ -89,18 +89,18 @@ def _print(task: Task, result: EvaluationResult) -> None:
 
 async def _evaluate(agent_url: str, evaluator_url: str, task: Task, token: str, wait: float) -> EvaluationResult:
     agent, evaluator = RemoteServer(agent_url, token), RemoteServer(evaluator_url, token)
-    patience = TIMEOUTS.REQUEST + TIMEOUTS.READY  # one of them may be busy with the end of another task
+    timeout = TIMEOUTS.REQUEST + TIMEOUTS.READY  # one of them may be busy with the end of another task
     try:
         try:
             await asyncio.gather(
-                _reached(agent, "agent", "/agent/status", AgentStatus, wait),
-                _reached(evaluator, "evaluator", "/evaluator/status", EvaluatorStatus, wait),
+                _wait_for_server(agent, "agent", "/agent/status", AgentStatus, wait),
+                _wait_for_server(evaluator, "evaluator", "/evaluator/status", EvaluatorStatus, wait),
             )
             its_evaluator = EvaluatorRegistration(evaluator_url=evaluator_url)
             its_agent = AgentRegistration(agent_url=agent_url)
-            await agent.post("/agent/register_evaluator", Done, its_evaluator, patience)
-            await evaluator.post("/evaluator/register_agent", Done, its_agent, patience)
-            await evaluator.post("/evaluator/evaluation/start", Done, task, patience)
+            await agent.post("/agent/register_evaluator", Done, its_evaluator, timeout)
+            await evaluator.post("/evaluator/register_agent", Done, its_agent, timeout)
+            await evaluator.post("/evaluator/evaluation/start", Done, task, timeout)
         except (UnreachableError, RefusedError) as error:
             raise EvaluationError(f"The evaluation could not be started: {error}") from error
         return await _result(evaluator, task)
@@ -109,7 +109,7 @@ async def _evaluate(agent_url: str, evaluator_url: str, task: Task, token: str, 
         await evaluator.close()
 
 
-async def _reached(side: RemoteServer, role: str, path: str, kind: type[BaseModel], wait: float) -> None:
+async def _wait_for_server(side: RemoteServer, role: str, path: str, kind: type[BaseModel], wait: float) -> None:
     """Returns when it answers; raises when it has not for too long, or refuses us."""
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -228,8 +228,8 @@ def run_evaluation_client_with_server_parallel(
     Every task has a display of its own, unless its evaluator needs none, or `display` is another.
     """
     tasks = _defined_tasks(sys._getframe(1).f_globals) if tasks is None else list(tasks)
-    player, judge = _chosen(agent, Agent), _chosen(evaluator, Evaluator)
-    shown_on = display if judge.uses_desktop else None
+    agent_class, evaluator_class = _chosen(agent, Agent), _chosen(evaluator, Evaluator)
+    shown_on = display if evaluator_class.uses_desktop else None
     host = NETWORK.DEFAULT_HOST
 
     def run(task: Task) -> EvaluationResult:
@@ -239,8 +239,8 @@ def run_evaluation_client_with_server_parallel(
             0,
             host,
             0,
-            agent=player,
-            evaluator=judge,
+            agent=agent_class,
+            evaluator=evaluator_class,
             report=report,
             display=shown_on,
         )

@@ -105,7 +105,7 @@ class AgentServerClient:
     def __init__(self, remote: RemoteServer) -> None:
         self._remote = remote
         self._task: Task | None = None
-        self._told: asyncio.Future[AgentEnding] | None = None
+        self._ending: asyncio.Future[AgentEnding] | None = None
 
     async def is_ready(self) -> bool:
         """False while the agent is busy with the end of another task; raises AgentStartError if it could not begin."""
@@ -126,7 +126,7 @@ class AgentServerClient:
             await asyncio.sleep(TIMES.READY_INTERVAL)
 
     async def start(self, task: Task) -> None:
-        self._task, self._told = task, asyncio.get_running_loop().create_future()
+        self._task, self._ending = task, asyncio.get_running_loop().create_future()
         self.ended_at = None
         try:
             await self._post("/agent/task/start", Done, START_REQUEST, task)
@@ -135,19 +135,19 @@ class AgentServerClient:
 
     def finished(self, ending: AgentEnding) -> None:
         """The agent's server says so."""
-        if self._told is not None and not self._told.done():
+        if self._ending is not None and not self._ending.done():
             self.ended_at = time.monotonic()
-            self._told.set_result(checked_ending(ending))
+            self._ending.set_result(checked_ending(ending))
 
     async def ending(self) -> AgentEnding:
         """What the agent's server says, or that it says nothing any more."""
-        assert self._told is not None
+        assert self._ending is not None
         lost = asyncio.create_task(self._lost())
         try:
-            await asyncio.wait([self._told, lost], return_when=asyncio.FIRST_COMPLETED)
-            if not self._told.done():
+            await asyncio.wait([self._ending, lost], return_when=asyncio.FIRST_COMPLETED)
+            if not self._ending.done():
                 self.finished(lost.result())  # `stop` does not ask a side that is lost
-            return self._told.result()
+            return self._ending.result()
         finally:
             lost.cancel()
             await asyncio.gather(lost, return_exceptions=True)
@@ -164,9 +164,9 @@ class AgentServerClient:
             current = status.current_task
             if current is None or self._task is None or current.task_id != self._task.task_id:
                 # It may have ended in this moment, and be about to say so.
-                assert self._told is not None
-                await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)
-                if not self._told.done():
+                assert self._ending is not None
+                await asyncio.wait([self._ending], timeout=TIMEOUTS.REQUEST)
+                if not self._ending.done():
                     return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error="the agent's server was started anew")
 
     async def _look(self, contact: Contact) -> AgentStatus | None:
@@ -202,19 +202,19 @@ class AgentServerClient:
             await self._look(contact)
 
     async def stop(self) -> AgentEnding:
-        assert self._told is not None
-        if not self._told.done():
+        assert self._ending is not None
+        if not self._ending.done():
             try:
                 # The line may be slow: the agent's server knows itself when time is up, and has stopped it by then.
                 return checked_ending((await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending)
             except RefusedError:
                 # It was not running any more: then it has said how it ended, or is just saying it.
-                await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)
+                await asyncio.wait([self._ending], timeout=TIMEOUTS.REQUEST)
             except UnreachableError as error:
                 self.ended_at = 0.0  # nobody knows for how long it has been so
                 return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
-        if self._told.done():
-            return self._told.result()
+        if self._ending.done():
+            return self._ending.result()
         self.ended_at = 0.0
         return AgentEnding(
             outcome=EpisodeOutcome.AGENT_CRASH, error="the agent was not playing any more, and did not say why"

@@ -8,7 +8,7 @@ from proctor.agents.desktop.names import release_everything
 from proctor.agents.evaluator import Evaluator
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.runtime.clock import ClockName
-from proctor.agents.runtime.hosting.process import last_words
+from proctor.agents.runtime.hosting.process import log_tail
 from proctor.agents.runtime.recording import recording
 from proctor.agents.windows.home import Home
 from proctor.agents.windows.program import PausableProgram
@@ -53,8 +53,8 @@ class ProgramEvaluator(Evaluator):
     def _must_run(self) -> None:
         code = self._running().poll()
         if code is not None:
-            said = last_words(self._log) if self._log is not None else ""
-            raise EnvironmentCrashedError(f"the program ended with status {code}{said}")
+            output = log_tail(self._log) if self._log is not None else ""
+            raise EnvironmentCrashedError(f"the program ended with status {code}{output}")
 
     def _pause_environment(self) -> None:
         if self._program is not None:

@@ -167,7 +167,7 @@ class HostedReplay:
     def play(self, told: dict[str, Any], folder: str, script: dict[str, Any]) -> dict[str, Any]:
         task, doing = Task(**told), msgspec.convert(script, Script)
         evaluator = self._evaluator
-        recording.begin(folder, is_player=False)
+        recording.begin(folder, by_agent=False)
         evaluator.folder, evaluator.clock = Path(folder), "paused"
         try:
             evaluator._setup_environment(task)

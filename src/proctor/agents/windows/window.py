@@ -98,12 +98,12 @@ class WindowEvaluator(ProgramEvaluator):
 
     def _look(self, task: Task) -> WindowView:
         """What the window shows now, and what it means."""
-        wanted = task.success_criteria
+        criteria = task.success_criteria
         frame = self._frame(task)
-        texts = {key: wanted[key] for key in ("text", "over_text") if wanted.get(key)}
+        texts = {key: criteria[key] for key in ("text", "over_text") if criteria.get(key)}
         found, lines = find_text(frame, list(texts.values())) if texts else ([], [])
         shown = dict(zip(texts, found, strict=True))
-        fit = shows_picture(frame, Path(wanted["image"])) if wanted.get("image") else None
+        fit = shows_picture(frame, Path(criteria["image"])) if criteria.get("image") else None
         by_picture = fit is not None and fit >= SURE
         success = shown.get("text", False) or by_picture
         return WindowView(frame, success, shown.get("over_text", False), {"read": lines, "fit": fit})
@@ -113,10 +113,10 @@ class WindowEvaluator(ProgramEvaluator):
         return self._seen if self._seen is not None and self._seen_the_end() else self._look(task)
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        wanted = task.success_criteria
-        if "exit_code" in wanted or (self._was_left() and not self._seen_the_end()):
+        criteria = task.success_criteria
+        if "exit_code" in criteria or (self._was_left() and not self._seen_the_end()):
             code = self._running().poll()
-            metrics: dict[str, Any] = {"success": code == wanted.get("exit_code"), "exit_code": code}
+            metrics: dict[str, Any] = {"success": code == criteria.get("exit_code"), "exit_code": code}
         else:
             sight = self._last_look(task)
             metrics = {"success": sight.success, **sight.facts}
@@ -133,7 +133,7 @@ class WindowEvaluator(ProgramEvaluator):
         return name
 
 
-class AskingEvaluator(WindowEvaluator):
+class QuestionEvaluator(WindowEvaluator):
     """Asks a model that sees: at the end and, every `judge_every` seconds, also before.
 
     `task.success_criteria` has question and judge_model, and may have judge_base_url, judge_api, judge_every, and
@@ -162,13 +162,13 @@ class AskingEvaluator(WindowEvaluator):
 
     def _ask(self, task: Task, sight: WindowView, name: str) -> WindowView:
         """The same frame, as the model sees it. The world goes on, so the frame is stored first."""
-        wanted = task.success_criteria
+        criteria = task.success_criteria
         kept = self._keep(sight.frame, name)
         try:
             judge = VisionJudge(
-                wanted["judge_model"], wanted.get("judge_base_url", ""), wanted.get("judge_api", "chat")
+                criteria["judge_model"], criteria.get("judge_base_url", ""), criteria.get("judge_api", "chat")
             )
-            verdict, reply = judge.judge(png(sight.frame), wanted["question"])
+            verdict, reply = judge.judge(png(sight.frame), criteria["question"])
         except (ModelError, UsageError) as error:
             raise ModelError(f"no verdict on {name}: {error}") from None
         facts = sight.facts | {"score": verdict.score, "why": verdict.why, "reply": reply}

@@ -19,7 +19,7 @@ MARK = "PROCTOR_GUARDIAN"  # in the environment of all that one guardian guards,
 ANSWERING = 10.0  # seconds for a guardian to do what it is told, on a busy machine; a stopped one is not waited for
 ANSWER_INTERVAL = 0.05  # seconds between two looks at whether a guardian that does not answer was stopped
 DYING = 30.0  # seconds after which one that was killed is not waited for any more
-LOOK_AGAIN = 0.005
+POLL_INTERVAL = 0.005
 PF_EXITING = 0x4  # the kernel's flag of a thread that is ending
 
 
@@ -88,7 +88,7 @@ class Guarded:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(ANSWER_INTERVAL)
         self.kill()
-        self.bury()
+        self.reap()
         return in_order
 
     def freeze(self) -> None:
@@ -103,7 +103,7 @@ class Guarded:
             self.process.kill()
             self._kill(below)
 
-    def bury(self) -> None:
+    def reap(self) -> None:
         """Waits for the guardian, which is dead or about to be. If it was killed, does what it could not do any more.
 
         What it guarded is known by its mark, wherever it is now: a list made earlier would miss the youngest. To adopt
@@ -114,12 +114,12 @@ class Guarded:
             return
         deadline = time.monotonic() + DYING
         while time.monotonic() < deadline:
-            found = self._marked()
-            self._kill([*found, *(below for pid in found for below in guardian.descendants(pid))])
+            pids = self._marked_pids()
+            self._kill([*pids, *(below for pid in pids for below in guardian.descendants(pid))])
             self._killed = {pid for pid in self._killed if not _is_gone(pid)}
-            if not found and not self._killed:
+            if not pids and not self._killed:
                 return
-            time.sleep(LOOK_AGAIN)
+            time.sleep(POLL_INTERVAL)
 
     def _kill(self, pids: list[int]) -> None:
         for pid in pids:
@@ -127,15 +127,15 @@ class Guarded:
                 os.kill(pid, signal.SIGKILL)
                 self._killed.add(pid)
 
-    def _marked(self) -> list[int]:
+    def _marked_pids(self) -> list[int]:
         sought = f"{MARK}={self._mark}".encode()
-        found = []
+        pids = []
         for entry in os.listdir("/proc"):
             if entry.isdigit():
                 with suppress(OSError), open(f"/proc/{entry}/environ", "rb") as file:
                     if sought in file.read().split(b"\0"):
-                        found.append(int(entry))
-        return found
+                        pids.append(int(entry))
+        return pids
 
 
 def _is_gone(pid: int) -> bool:
@@ -162,7 +162,7 @@ def _stat(name: str, *fields: int) -> list[str]:
     """Fields of a process or a thread, counted from its state; empty if there is none."""
     try:
         with open(f"/proc/{name}/stat", errors="replace") as file:  # a process may have any bytes for a name
-            found = file.read().rpartition(")")[2].split()
+            values = file.read().rpartition(")")[2].split()
     except OSError:
         return [""] * len(fields)
-    return [found[field] for field in fields]
+    return [values[field] for field in fields]

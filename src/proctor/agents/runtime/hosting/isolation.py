@@ -58,15 +58,15 @@ class AgentSandbox:
     def enclose(self, program: list[str], handed: Sequence[int], environment: dict[str, str]) -> Enclosed:
         isolation = self.isolation
         files = (*self._shown, *isolation.files)
-        listable = () if self._recipe.place.endswith(".py") else tuple(map(os.path.dirname, self._shown))
+        listable = () if self._recipe.source.endswith(".py") else tuple(map(os.path.dirname, self._shown))
         allowed = Allowed(isolation.network, isolation.gpu, files, self._binds, listable)
-        given = {"PYTHONPATH": SOURCES} | isolation.variables | environment  # however Proctor was found here
-        return enclose(isolation.level, program, handed, allowed, given)
+        env = {"PYTHONPATH": SOURCES} | isolation.variables | environment  # however Proctor was found here
+        return enclose(isolation.level, program, handed, allowed, env)
 
     @property
     def search_path(self) -> list[str]:
         """As it is here; what of it is not shown is not there."""
-        return [os.path.abspath(place) for place in sys.path]
+        return [os.path.abspath(source) for source in sys.path]
 
     def close(self) -> None:
         self._copies.cleanup()
@@ -75,27 +75,27 @@ class AgentSandbox:
         """What lies where, and what is a copy: the agent is another user where root starts it."""
         shown: list[str] = []
         copied: list[tuple[str, str]] = []
-        for place in _source_of(self._recipe):
-            path = Path(place)
+        for source in _source_of(self._recipe):
+            path = Path(source)
             if self.isolation.level.namespaces and path.is_file() and not path.stat().st_mode & 0o004:
                 copy = Path(self._copies.name) / f"{len(copied)}-{path.name}"
                 shutil.copyfile(path, copy)
                 copy.chmod(0o644)
-                copied.append((str(copy), place))
+                copied.append((str(copy), source))
             else:
-                shown.append(place)
+                shown.append(source)
         return shown, copied
 
 
 def _source_of(recipe: Recipe) -> list[str]:
     """The file that defines the agent, or the package that it belongs to: nothing else that lies beside it."""
-    if recipe.place.endswith(".py"):
-        return [str(Path(recipe.place).resolve())]
-    spec = importlib.util.find_spec(recipe.place.partition(".")[0])
+    if recipe.source.endswith(".py"):
+        return [str(Path(recipe.source).resolve())]
+    spec = importlib.util.find_spec(recipe.source.partition(".")[0])
     if spec is None:
         return []
     if spec.submodule_search_locations is not None:
-        return [os.path.abspath(place) for place in spec.submodule_search_locations]
+        return [os.path.abspath(source) for source in spec.submodule_search_locations]
     return [os.path.abspath(spec.origin)] if spec.origin and os.path.exists(spec.origin) else []
 
 
@@ -132,12 +132,12 @@ def make_isolation(
     return Isolation(level, network, gpu, tuple(map(_shown, files)), dict(variables or {}))
 
 
-def _shown(place: str) -> str:
-    path = user_path(place).resolve()
+def _shown(source: str) -> str:
+    path = user_path(source).resolve()
     if not path.exists():
-        raise UsageError(f"agent_files: there is no {place}.")
+        raise UsageError(f"agent_files: there is no {source}.")
     if os.getuid() == 0 and path.stat().st_mode & 0o004 == 0:
-        raise UsageError(f"agent_files: {place} can be read by its owner alone, and the agent is another user.")
+        raise UsageError(f"agent_files: {source} can be read by its owner alone, and the agent is another user.")
     return str(path)
 
 

@@ -29,7 +29,7 @@ CLOSED = 0.5  # seconds that a process may live on after it has closed the chann
 FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without its guardian
 EXITED_BY_SIGNAL = 128  # what the init of a room adds to the signal that has ended its program
 GUARDIAN_INTERVAL = 1.0  # seconds between two looks at whether the guardian was stopped, which measures the memory
-SHOWN = 2_000  # characters of what a process said last, in an error about its death
+LOG_TAIL = 2_000  # characters of what a process said last, in an error about its death
 
 
 class HostedFaultError(Exception):
@@ -51,16 +51,16 @@ class HostDiedError(Exception):
 class HostProcess:
     """Made by `start`. Once it has died it stays dead: start another."""
 
-    def __init__(self, log: Path, memory: int, room: AgentSandbox | None, handed: Sequence[int]) -> None:
+    def __init__(self, log: Path, memory: int, sandbox: AgentSandbox | None, handed: Sequence[int]) -> None:
         self.log, self._memory = log, memory
-        self._room, self._handed = room, handed
+        self._sandbox, self._handed = sandbox, handed
         self._enclosed: Enclosed | None = None
         self.closed_at: float | None = None  # when its channel was closed, by time.monotonic(): mostly by its death
         self.pulse, self._pulse_file = Pulse.create()
-        self.noticed: Callable[[Any], None] = lambda value: None
+        self.on_notification: Callable[[Any], None] = lambda value: None
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._inside: set[int] = set()  # calls that have not returned over there, whether or not somebody waits
+        self._pending_calls: set[int] = set()  # calls that have not returned over there, whether or not somebody waits
         self._idle = asyncio.Event()
         self._idle.set()
         self._frozen: asyncio.Future[None] | None = None
@@ -79,7 +79,7 @@ class HostProcess:
         environment: Mapping[str, str] | None = None,
         limits: RuntimeLimits | None = None,
         *,
-        room: AgentSandbox | None = None,
+        sandbox: AgentSandbox | None = None,
         handed: Sequence[int] = (),
     ) -> HostProcess:
         """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it.
@@ -89,12 +89,12 @@ class HostProcess:
         """
         limits = limits or RuntimeLimits()
         seconds = limits.startup_timeout
-        process = cls(log, limits.memory_bytes(), room, handed)
+        process = cls(log, limits.memory_bytes(), sandbox, handed)
         spawning = asyncio.create_task(process._spawn(environment))
         try:
             await run_to_completion(spawning)
             async with asyncio.timeout(seconds):
-                path = sys.path if room is None else room.search_path
+                path = sys.path if sandbox is None else sandbox.search_path
                 await process.call("", role, msgspec.msgpack.encode(recipe), path)
         except TimeoutError:
             await process.end()
@@ -111,7 +111,7 @@ class HostProcess:
             with theirs:
                 self._guarded = self._launch(theirs.fileno(), {**(environment or {}), "PYTHONUNBUFFERED": "1"})
         except BaseException:
-            self._leave_room()
+            self._close_sandbox()
             channel.close()
             self.pulse.close()
             raise
@@ -124,11 +124,11 @@ class HostProcess:
     def _launch(self, channel: int, environment: dict[str, str]) -> Guarded:
         handed = (channel, self._pulse_file, *self._handed)
         program = [os.path.abspath(sys.executable), "-m", "proctor.agents.runtime.hosting.host"]
-        if self._room is None:
+        if self._sandbox is None:
             command = [*program, *map(str, handed)]
             return Guarded(command, handed, self.log, environment, memory=self._memory)
         numbers = [f"{{{index}}}" for index in range(len(handed))]
-        enclosed = self._enclosed = self._room.enclose([*program, *numbers], handed, environment)
+        enclosed = self._enclosed = self._sandbox.enclose([*program, *numbers], handed, environment)
         try:
             return Guarded(
                 enclosed.command,
@@ -141,7 +141,7 @@ class HostProcess:
         finally:
             enclosed.started()
 
-    def _leave_room(self) -> None:
+    def _close_sandbox(self) -> None:
         if self._enclosed is not None:
             self._enclosed.close()
             self._enclosed = None
@@ -163,7 +163,7 @@ class HostProcess:
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             message = pack(MethodCall(number, name, args))
-            self._inside.add(number)
+            self._pending_calls.add(number)
             self._idle.clear()
             with suppress(ConnectionError):  # then it is dying, and the answer will be that
                 self._writer.write(message)
@@ -176,7 +176,7 @@ class HostProcess:
         """Whether every call has returned over there, if need be after so many seconds."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), seconds)
-        return not self._inside
+        return not self._pending_calls
 
     @property
     def is_frozen(self) -> bool:
@@ -217,7 +217,7 @@ class HostProcess:
             with suppress(ConnectionError):
                 await writer.wait_closed()
         self.pulse.close()
-        await asyncio.to_thread(self._leave_room)
+        await asyncio.to_thread(self._close_sandbox)
 
     async def _dismiss(self) -> None:
         """Tells the guardian that it is over, and waits until it is."""
@@ -253,10 +253,10 @@ class HostProcess:
                     raise ValueError(f"a message of {length} bytes")
                 reply = unpack_reply(await self._reader.readexactly(length))
                 if reply.id == 0:
-                    self.noticed(reply.value)
+                    self.on_notification(reply.value)
                     continue
-                self._inside.discard(reply.id)
-                if not self._inside:
+                self._pending_calls.discard(reply.id)
+                if not self._pending_calls:
                     self._idle.set()
                 answer = self._waiting.get(reply.id)
                 if answer is None or answer.done():
@@ -289,17 +289,17 @@ class HostProcess:
 
     async def _watch(self) -> None:
         """Until the guardian is gone, and with it everything."""
-        said = b""
+        output = b""
         with suppress(ConnectionError):
             while part := await self._control_reader.read(64):
                 self._over_memory = self._over_memory or guardian.OVER_MEMORY in part
-                said += part.replace(guardian.FROZEN, b"").replace(guardian.OVER_MEMORY, b"")
+                output += part.replace(guardian.FROZEN, b"").replace(guardian.OVER_MEMORY, b"")
                 if guardian.FROZEN in part and self._frozen is not None and not self._frozen.done():
                     self._frozen.set_result(None)
-        await asyncio.to_thread(self._guarded.bury)  # it has closed its end
+        await asyncio.to_thread(self._guarded.reap)  # it has closed its end
         if self._over_memory:
             self._exit = f"it was ended because it used more than {self._memory / 2**30:.3g} GiB of memory"
-        self._exit = self._exit or _cause(said, isolated=self._room is not None) + last_words(self.log)
+        self._exit = self._exit or _cause(output, isolated=self._sandbox is not None) + log_tail(self.log)
         self._gone.set()
         if self._frozen is not None and not self._frozen.done():
             self._frozen.set_result(None)  # the dead stand still
@@ -323,19 +323,19 @@ class HostProcess:
         return HostDiedError(self._exit, self._over_memory)
 
 
-def _cause(said: bytes, isolated: bool) -> str:
-    if not said:
+def _cause(output: bytes, isolated: bool) -> str:
+    if not output:
         return "the process was ended"
-    code = int(said)
+    code = int(output)
     if isolated and code > EXITED_BY_SIGNAL:
         code = EXITED_BY_SIGNAL - code
     return f"the process was killed by signal {-code}" if code < 0 else f"the process exited with status {code}"
 
 
-def last_words(log: Path) -> str:
+def log_tail(log: Path) -> str:
     """The end of what is in a log, for an error about the death of whoever has written it."""
     with suppress(OSError), log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - SHOWN))
+        file.seek(max(0, log.stat().st_size - LOG_TAIL))
         if words := file.read().decode(errors="replace").strip():
             return f"; it said last: {words}"
     return ""
