@@ -133,7 +133,7 @@ def test_what_cannot_be_served(proctor: Command) -> None:
         "nowhere": "expected module:Class",
         "no_such_module:Agent": "could not be imported",
         f"{HELPERS / 'faulty_agents.py'}:Goood": "Good",
-        f"{HELPERS / 'faulty_agents.py'}:Watching": "is no Agent",
+        f"{HELPERS / 'faulty_agents.py'}:Watching": "is not an Agent",
         f"{HELPERS / 'none.py'}:Agent": "there is no file",
     }.items():
         done = proctor("serve", "agent", name)

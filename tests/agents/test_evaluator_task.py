@@ -121,11 +121,11 @@ def finished() -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--agent", f"{FILE}:Watching"], "is no Agent"),
+        (["--agent", f"{FILE}:Watching"], "is not an Agent"),
         (["--agent", f"{FILE}:Nobody"], "has no 'Nobody'"),
         (["--agent", "nowhere.py:A"], "there is no file"),
         (["--agent", "random"], "--agent module:Class"),
-        (["--model", "scripted/blank"], "exam for agents"),
+        (["--model", "scripted/blank"], "task for agents"),
         ([], "--agent module:Class"),
         (["--model", "scripted/blank", "--agent", f"{FILE}:Good"], "a run needs one of them"),
         (["--agent", f"{FILE}:Good", "--set", "timeout=0"], "timeout"),
@@ -224,5 +224,5 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
 
 
 def test_a_model_cannot_sit_it() -> None:
-    with pytest.raises(UsageError, match="exam for agents"):
+    with pytest.raises(UsageError, match="task for agents"):
         evaluate(f"{FILE}:Watching", "scripted/blank", limit=1)

@@ -202,7 +202,7 @@ def test_an_agent_that_the_task_does_not_reach_is_ended(tmp_path: Path, monkeypa
 
 
 FAULTS = [
-    (fa.Sleeping, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
+    (fa.Sleeping, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never finished its first step"),
     (fa.KillingItsGuardian, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "the process was ended"),
     (fa.Exiting, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "exited with status 3"),
     (fa.Good, fa.ScoreRaises, LONG, EpisodeOutcome.JUDGE_ERROR, "the judge stumbled"),
@@ -211,7 +211,7 @@ FAULTS = [
 ]
 MORE_FAULTS = [
     (fa.Good, fa.WindowGone, LONG, EpisodeOutcome.ENV_CRASH, "the window is gone"),
-    (fa.SpeakingInTongues, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "in words of its own"),
+    (fa.SpeakingInTongues, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "sent an invalid ending"),
     (
         fa.StoppingItsGuardianPlaying,
         fa.Watching,
@@ -223,8 +223,8 @@ MORE_FAULTS = [
     (fa.Unmakeable, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "no model to be had"),
     (fa.Good, fa.SetupRaises, LONG, EpisodeOutcome.ENV_CRASH, "the game does not start"),
     (fa.Raising, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
-    (fa.Spinning, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
-    (fa.HoldingOn, fa.TakingTheLock, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
+    (fa.Spinning, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never finished its first step"),
+    (fa.HoldingOn, fa.TakingTheLock, HANGING, EpisodeOutcome.AGENT_HANG, "never finished its first step"),
     (fa.RaisingBefore, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "RuntimeError: the agent never began"),
     (fa.Quitting, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "SystemExit: 3"),
     (fa.Killed, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "killed by signal 9"),

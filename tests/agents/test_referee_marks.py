@@ -116,7 +116,7 @@ def test_episode_at_which_the_referee_stumbles_is_the_agents(monkeypatch: pytest
     monkeypatch.setattr("proctor.agents.runtime.session.EpisodeLog", stumble)
     report = play("Steps", "Stepping", episodes=2)
     assert finishes(report) == [["judge_error"], ["judge_error"]]
-    assert why(report)[0] == "the referee stumbled: OSError: nobody can read events.jsonl"
+    assert why(report)[0] == "the referee failed: OSError: nobody can read events.jsonl"
     assert report.metrics["success_if_faults_fail"].value == 0.0
 
 

@@ -1,4 +1,4 @@
-"""Exams in worlds, as tests give them: with the players of `env_agents.py`."""
+"""Runs tasks in stepped environments with the agents of `env_agents.py`."""
 
 from __future__ import annotations
 

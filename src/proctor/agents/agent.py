@@ -1,4 +1,4 @@
-"""Agent: whoever plays. A subclass says in `_play_env` what it does next."""
+"""Agent, the base class of agents that play in real time."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Agent(Participant, ABC):
 
 
 class HostedAgent:
-    """An agent in its process: plays a task until it is over for one of the two."""
+    """Hosts an agent in its process and plays tasks with it."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
         agent = recipe.build()
         if not isinstance(agent, Agent):
-            raise TypeError(f"{recipe.name} is no Agent: it must extend proctor.agents.Agent")
+            raise TypeError(f"{recipe.name} is not an Agent: it must extend proctor.agents.Agent")
         self._agent, self._host = agent, host
         if ISOLATED in os.environ:
-            recording.sink = host.notify  # its files are out of reach
+            recording.sink = host.notify  # a sandbox cannot reach the log
         self._stop_requested = threading.Event()
         self._clock_turned = threading.Event()
 
@@ -67,20 +67,20 @@ class HostedAgent:
                 pulse.end()
         except BaseException as fault:
             self._host.notify({RAISED: described(fault)})
-            # First the referee looks at what the agent has left: the hook may take its time, or change it.
+            # The referee looks at the environment first: the hook may be slow, or change it.
             self._stop_requested.wait(TIMEOUTS.STARTING)
             raise
         finally:
             try:
                 agent._finish_task_hook(task)
-            except BaseException as fault:  # the play is over, and was what it was
+            except BaseException as fault:  # it does not change how the task ended
                 error = f"_finish_task_hook: {described(fault).text}"
         by_hand = goes_on and not self._stop_requested.is_set()
         outcome = EpisodeOutcome.STOPPED if by_hand else EpisodeOutcome.COMPLETED
         return AgentEnding(outcome=outcome, error=error, actions=pulse.calls).model_dump(mode="json")
 
     def _turn(self, still: bool) -> None:
-        """The world stands still, or goes on. How long the agent was thinking is not how long its step has taken."""
+        """Pauses or resumes the environment. The time of a pause does not count as time of the step."""
         self._clock_turned.clear()
         self._host.notify(still)
         self._clock_turned.wait()

@@ -1,4 +1,4 @@
-"""Evaluator: whoever sets up the environment, sees when it is over, and judges."""
+"""Evaluator, the base class of evaluators: they set up the environment, detect its end and score the agent."""
 
 from __future__ import annotations
 
@@ -21,55 +21,55 @@ from proctor.agents.runtime.recording import recording
 from proctor.agents.success import read_success, without_infinite
 from proctor.agents.types import EvaluationResult, Task
 
-LOCK_TIMEOUT = 1.0  # seconds that a judge waits for an agent that does not let go of the environment
+LOCK_TIMEOUT = 1.0  # seconds for which an evaluator waits for an agent that holds the lock of the environment
 
 
 class Evaluator(Participant, ABC):
-    """Judges an agent in an environment."""
+    """Scores an agent in an environment."""
 
     role: ClassVar[str] = "evaluator"
-    uses_desktop: ClassVar[bool] = True  # False: it needs no display, and there is nothing to film
-    has_success: ClassVar[bool] = True  # False: nobody says what success is; such an episode is `played`
+    uses_desktop: ClassVar[bool] = True  # False: it needs no display, and nothing is recorded
+    has_success: ClassVar[bool] = True  # False: there is no criterion of success; the outcome is `played`
     default_port = NETWORK.EVALUATOR_PORT
 
-    folder: Path | None = None  # for files of the attempt that is under way
-    clock: ClockName = "realtime"  # or paused: the environment will be told to wait while the agent thinks
-    setup_timeout: float = TIMEOUTS.SETUP  # seconds after which _setup_environment is given up
+    folder: Path | None = None  # for files of the current attempt
+    clock: ClockName = "realtime"  # or paused: the environment is paused while the agent thinks
+    setup_timeout: float = TIMEOUTS.SETUP  # seconds that _setup_environment may take
 
     def _check_env_continue(self, task: Task) -> bool:
-        """Whether the task should go on: asked again and again while the agent plays, about every 0.1 s."""
+        """Whether the task should continue: called about every 0.1 s while the agent plays."""
         return True
 
     def _check_env_continue_timer(self, task: Task) -> bool:
-        """The same, on its own, every `task.check_env_interval_seconds`."""
+        """The same, called independently every `task.check_env_interval_seconds`."""
         return True
 
     @classmethod
     def exam(cls) -> type:
-        """The exam of the core that this evaluator sets: `proctor run path/to/file.py:Class --agent …`."""
+        """The task of this evaluator: `proctor run path/to/file.py:Class --agent …`."""
         from proctor.agents.evaluator_task import task_of
 
         return task_of(cls)
 
     @abstractmethod
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        """The result of a task that was played for so many seconds; the note says how it ended."""
+        """Returns the result of a task that took so many seconds; the note says how it ended."""
 
     def _setup_environment(self, task: Task) -> None:
         """Called before the agent starts: start or restart the game, bring up its window."""
 
     def _pause_environment(self) -> None:
-        """The environment is to stand still, and not to notice. Whoever overrides these two can be set by `paused`."""
+        """Pauses the environment. An evaluator that overrides this and `_resume_environment` allows clock=paused."""
 
     def _resume_environment(self) -> None:
-        """It goes on, as if no time had passed."""
+        """Resumes the environment, as if no time had passed."""
 
     def _close_environment(self) -> None:
-        """Called once, after the last task: what is still there of the environment can go."""
+        """Called once, after the last task: removes the environment."""
 
     @classmethod
     def check_requirements(cls, clock: ClockName) -> None:
-        """Raises UsageError if this machine lacks what every episode would need: asked before the first."""
+        """Raises UsageError if this machine lacks a requirement; called before the first episode."""
 
     @classmethod
     def can_pause(cls) -> bool:
@@ -77,25 +77,25 @@ class Evaluator(Participant, ABC):
 
 
 class HostedEvaluator:
-    """An evaluator in its process."""
+    """Hosts an evaluator in its process."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
         evaluator = recipe.build()
         if not isinstance(evaluator, Evaluator):
-            raise TypeError(f"{recipe.name} is no Evaluator: it must extend proctor.agents.Evaluator")
+            raise TypeError(f"{recipe.name} is not an Evaluator: it must extend proctor.agents.Evaluator")
         self._evaluator = evaluator
         evaluator.stop_event.on_set = lambda: host.notify("stop")
         env_lock.timeout = LOCK_TIMEOUT
 
     def watches(self) -> list[str]:
-        """Those of its checks that can end a task."""
+        """The checks that the evaluator overrides."""
         kind = type(self._evaluator)
         names = ("_check_env_continue", "_check_env_continue_timer")
         return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
 
     def is_sound(self) -> bool:
-        """False where an agent has cut its connection to the display."""
-        if "proctor.agents.desktop.names" not in sys.modules:  # it has never looked
+        """False if an agent has cut its connection to the display."""
+        if "proctor.agents.desktop.names" not in sys.modules:  # it is not connected
             return True
         from proctor.agents.desktop.interface import answers
         from proctor.agents.desktop.names import desktop
@@ -103,7 +103,7 @@ class HostedEvaluator:
         return desktop.cache_info().currsize == 0 or answers(desktop())
 
     def shows_window(self, title: str) -> bool | None:
-        """Whether there is a window with this in its title. None where there is no desktop, or no title to look for."""
+        """Whether a window has this in its title; None without a desktop or a title."""
         if not (title and self._evaluator.uses_desktop and os.environ.get("DISPLAY")):
             return None
         from proctor.agents.desktop.interface import has_window
@@ -149,7 +149,7 @@ class HostedEvaluator:
 
 
 def _storable(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Those that can be kept in a record, and why the others cannot."""
+    """Returns the metrics that can be stored, and why the others cannot."""
     unfit = {}
     for name, value in metrics.items():
         try:
@@ -161,7 +161,7 @@ def _storable(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _to_plain(value: Any) -> Any:
-    """A number of numpy as a number."""
+    """Converts numbers of numpy to plain numbers."""
     if isinstance(value, dict):
         return {str(key): _to_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -1,4 +1,4 @@
-"""An evaluator as an exam of the core: each sample is an episode, each attempt at it an output."""
+"""An evaluator as a task: each sample is an episode, each output an attempt at it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NON_TASK_SETTINGS = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
 
 
 class EpisodeSettings(EpisodeLimits, frozen=True):
-    """The task that every episode sets."""
+    """Settings of an evaluator task: the fields of each episode's task, and the limits."""
 
     env_name: str = ""
     window_name: str = ""
@@ -57,7 +57,7 @@ class EpisodeSettings(EpisodeLimits, frozen=True):
 
 
 class EvaluatorTask(Task):
-    """Made from an evaluator's class by `exam_of`."""
+    """Created from an evaluator's class by `task_of`."""
 
     version = "2"  # since an episode is played once
     evaluator: ClassVar[Recipe]
@@ -82,12 +82,12 @@ class EvaluatorTask(Task):
             yield Sample(f"{config.seed}-{index}", index, description, seed=drawn >> 33, metadata={"task": task})
 
     def task_fields(self) -> dict[str, Any]:
-        """Those of the task that every episode sets."""
+        """The fields that the tasks of all episodes share."""
         fields: dict[str, Any] = msgspec.to_builtins(self.settings)
         return {key: value for key, value in fields.items() if key not in NON_TASK_SETTINGS}
 
     def evaluator_recipe(self) -> Recipe:
-        """How the evaluator is made, in its process."""
+        """How the evaluator is created in its process."""
         return self.evaluator
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
@@ -111,7 +111,7 @@ class EvaluatorTask(Task):
                 f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "
                 "it has no _pause_environment and _resume_environment."
             )
-        # What a run that was cut short has left. What appears later is no word of ours.
+        # Left by an interrupted run. An agent may write folders later.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{EVENTS}")}
         self._isolation = await asyncio.to_thread(open_isolation, config, window=self._has_display(config))
         self.agent_held = describe_isolation(config, self._isolation)
@@ -151,7 +151,7 @@ class EvaluatorTask(Task):
         sample: Sample,
         config: RunConfig,
     ) -> Attempt:
-        # With the task that follows in the log it is enough to play the episode again.
+        # Together with the task in the log it suffices to replay the episode.
         about = {"exam": self.name, "settings": msgspec.to_builtins(self.settings), "display": config.display}
         session = self._sessions.pop() if self._sessions else self._new_session(agent, config)
         try:
@@ -159,10 +159,10 @@ class EvaluatorTask(Task):
         except ProctorError:
             raise  # concerns the whole run
         except Exception as error:
-            # Else an agent that makes the referee stumble would have its episode forgotten.
-            logger.exception("the referee stumbled over %s", task.task_id)
+            # Otherwise an agent that causes an error in the referee would have its episode dropped.
+            logger.exception("the referee failed in %s", task.task_id)
             await session.close()
-            why = f"the referee stumbled: {type(error).__name__}: {error}"
+            why = f"the referee failed: {type(error).__name__}: {error}"
             facts: dict[str, Any] = {"by_agent": session.has_begun, "seed": task.seed, "held": self.agent_held}
             return Attempt(EpisodeOutcome.JUDGE_ERROR, {}, why, 0.0, 0.0, 0, **facts)
         finally:
@@ -172,7 +172,8 @@ class EvaluatorTask(Task):
         if isinstance(candidate, Model):
             if not self.uses_desktop:
                 raise UsageError(
-                    f"{self.name} is an exam for agents, and shows a model nothing: give one with --agent module:Class."
+                    f"{self.name} is a task for agents: it has no display that a model could see. "
+                    "Give an agent with --agent module:Class."
                 )
             return candidate, self.request(sample, 0, config).sampling
         if isinstance(candidate, AgentCandidate) and candidate.url:
@@ -187,10 +188,10 @@ class EvaluatorTask(Task):
         from proctor.agents.agent import Agent
 
         if not isinstance(candidate, AgentCandidate) or candidate.recipe is None:
-            raise UsageError(f"{self.name} is an exam for agents: give one with --agent module:Class.")
+            raise UsageError(f"{self.name} is a task for agents: give one with --agent module:Class.")
         cls = candidate.recipe.load()
         if not (isinstance(cls, type) and issubclass(cls, Agent)):
-            raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
+            raise UsageError(f"{candidate.name} is not an Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
     def _new_session(self, agent: Candidates, config: RunConfig) -> EpisodeSession:
@@ -207,7 +208,7 @@ class EvaluatorTask(Task):
         )
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
-        """Of the last attempt."""
+        """Scores the last attempt."""
         played = msgspec.json.decode(outputs[-1].text, type=Attempt)
         if not played.outcome.is_play:
             return Score(None, played.outcome, played.metrics, played.notes)
@@ -241,7 +242,7 @@ def _agent_task(sample: Sample) -> AgentTask:
     try:
         from proctor.agents.types import Task as AgentTask
     except ModuleNotFoundError:
-        raise MissingExtraError("an exam of agents", "agents") from None
+        raise MissingExtraError("an agent task", "agents") from None
     return AgentTask(**sample.metadata["task"])
 
 

@@ -27,7 +27,7 @@ VERBS = {
     "plot": "plot runs as an SVG or PNG file",
     "leaderboard": "rank the candidates of a store, exam by exam",
     "review": "star, comment or re-score a sample",
-    "replay": "play a logged episode again, and say whether the world did the same",
+    "replay": "play a logged episode again, and say whether the environment did the same",
     "sandbox": "run programs that nobody has read, and say how they fared",
     "serve": "serve one side of an agent evaluation",
     "play": "play a game yourself",

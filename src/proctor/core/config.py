@@ -30,7 +30,7 @@ class RunConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="module:Class, path/to/file.py:Class, http://HOST:PORT of one on another machine, human for "
-            "yourself, or random in stepped worlds"
+            "yourself, or random in stepped environments"
         ),
     ] = ""
     settings: Annotated[dict[str, Any], Meta(description="settings of the task")] = {}

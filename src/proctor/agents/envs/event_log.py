@@ -65,10 +65,10 @@ class EpisodeEnding(Struct, frozen=True):
     late: int = 0  # actions that came after the tick they were meant for
     dropped: int = 0  # actions that were replaced before they took effect
     late_ticks: int = 0  # that the harness began too late
-    slow_ticks: int = 0  # that the world itself made late
+    slow_ticks: int = 0  # that the environment itself made late
     lags: dict[str, Lags] = {}
     usage: Usage = Usage()  # of a language model
-    by_agent: bool = False  # the world was lost after the agent had begun
+    by_agent: bool = False  # the environment was lost after the agent had begun
     seed: int | None = None  # of this attempt: another one has another
     interrupted: bool = False  # by the end of the run
     held: str = ""  # where the agent was: trusted, isolated at a level, or remote
@@ -81,7 +81,7 @@ class Closing(Struct, frozen=True):
 
 
 class StepLine(StepState, kw_only=True, omit_defaults=True):
-    """A step as it is written: with what is not the world's doing, and so no part of the trace."""
+    """A step as it is written: with what is not the environment's doing, and so no part of the trace."""
 
     ns: int
     success: bool | None = None
@@ -142,7 +142,7 @@ class RecordedEpisode(Struct):
 
     @property
     def success(self) -> bool | None:
-        """What the world last said about it."""
+        """What the environment last said about it."""
         return next((line.success for line in reversed(self.lines) if line.success is not None), None)
 
     def bears_out(self, ending: EpisodeEnding) -> bool:

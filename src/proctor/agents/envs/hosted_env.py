@@ -1,4 +1,4 @@
-"""A world in its process, with the agent beside it when the world waits for it."""
+"""Hosts an environment in its process, together with the agent if the environment waits for it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class HostedEnv:
         self._policy = Policy(msgspec.msgpack.decode(recipe, type=Recipe))
 
     def take_line(self) -> None:
-        """The agent is isolated, and asked over a line that only the two have."""
+        """Uses an isolated agent through a socket that only the two have."""
         from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, IsolatedPolicy
 
         self._policy = IsolatedPolicy(AgentSocket(self._host.handed[0], LARGEST_REPLY))
 
     def begin(self, message: dict[str, Any]) -> Any:
-        """Resets the world; gives an ending if that fails."""
+        """Resets the environment; returns an ending if that fails."""
         if self._play is not None:
             self._play.close()
         self._play = Play(self._env, msgspec.convert(message, Episode), self._host.pulse)
@@ -57,7 +57,7 @@ class HostedEnv:
         return None
 
     def play(self) -> Any:
-        """The whole episode: the world and the agent in turns."""
+        """Plays the whole episode: environment and agent in turns."""
         play, policy, pulse = self._begun, self._policy, self._host.pulse
         assert policy is not None
         act, observation, deadline = policy.decide, self._seen, play.deadline
@@ -76,33 +76,33 @@ class HostedEnv:
         return _to_builtins(play.end())
 
     def build_action_queue(self) -> None:
-        """Called before the first episode by a clock: no other world is to be disturbed while it plays."""
+        """Called before the first timed episode, so that it does not delay a running one."""
         if self._host.handed:
             from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, SocketActionQueue
 
             self._action_queue = SocketActionQueue(AgentSocket(self._host.handed[0], LARGEST_REPLY))
             return
         from proctor.agents.envs.observation_server import (
-            ObservationServer,  # a server takes its time to import, and most worlds need none
+            ObservationServer,  # slow to import, and most environments do not need it
         )
 
         self._action_queue = ObservationServer()
 
     def serve(self, token: str) -> int:
-        """The port at which an agent in another process finds the world in this episode, if it knows the token."""
+        """Opens the episode to an agent in another process that knows the token; returns the port."""
         assert self._action_queue is not None
         self._action_queue.open(token, self._env.actions.take)
         return self._action_queue.port
 
     def play_timed(self) -> Any:
-        """The whole episode: the world by its clock."""
+        """Plays the whole episode by the clock."""
         from proctor.agents.envs.timed_play import TimedPlay
 
         assert self._action_queue is not None
         return _to_builtins(TimedPlay(self._begun, self._action_queue).run(self._seen))
 
     def look(self) -> Any:
-        """The observation in words, or packed where nobody wants words."""
+        """Returns the observation as text, or packed if the agent does not read."""
         play = self._begun
         if not play.episode.in_words:
             packed = observations.pack(self._seen)
@@ -111,7 +111,7 @@ class HostedEnv:
         return msgspec.to_builtins(PromptView(self._env.in_words(self._seen), play.last_reward, play.length, play.over))
 
     def step(self, action: Any) -> Any:
-        """For an agent elsewhere that the world waits for: the next view, or the ending if the world fails."""
+        """Takes a step for an agent in another process; returns the next view, or the ending if the step fails."""
         try:
             self._seen = self._begun.step(action)
             self._begun.rest()
@@ -125,7 +125,7 @@ class HostedEnv:
         return _to_builtins(self._begun.end(EpisodeOutcome(outcome), why))
 
     def close_env(self) -> None:
-        """Files and shared memory that it has made would stay where they are."""
+        """Closes the environment, which removes its files and shared memory."""
         self._env.close()
 
     @property

@@ -1,4 +1,4 @@
-"""A language model as the agent in a world: it reads an observation and names an action."""
+"""A language model as the agent in an environment: it reads an observation and names an action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a world by the clock and its agent meet, over HTTP: the newest observation out, an action in."""
+"""Where an environment by the clock and its agent meet, over HTTP: the newest observation out, an action in."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ POLL = 1.0  # seconds that a question for the next observation may wait, before 
 
 
 class EnvGoneError(Exception):
-    """The line to the world is cut: it is dead, or the agent has cut it."""
+    """The line to the environment is cut: it is dead, or the agent has cut it."""
 
 
 class Frame(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Frame(Struct, frozen=True):
 
 
 class PendingAction(Struct, frozen=True):
-    """An action on its way to the world."""
+    """An action on its way to the environment."""
 
     tick: int  # of the observation that it answers
     action: Any  # None is none: the idle one is meant

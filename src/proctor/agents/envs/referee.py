@@ -1,4 +1,4 @@
-"""The referee of episodes in worlds: keeps the time, ends what hangs, and says whose fault it was."""
+"""The referee of episodes in stepped environments: keeps time, ends what hangs, and attributes faults."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ logger = logging.getLogger("proctor.agents")
 ENV = "proctor.agents.envs.hosted_env:HostedEnv"
 AGENT = "proctor.agents.envs.timed_agent:TimedAgent"
 ISOLATED_AGENT = "proctor.agents.envs.isolated_agent:IsolatedAgent"
-OURS = ("AgentFailedError", "IllegalActionError")  # whose words need no name before them
-DYING = 2.0  # seconds in which the guardian of an agent that has died says how
+OURS = ("AgentFailedError", "IllegalActionError")  # shown without the name of their type
+DYING = 2.0  # seconds in which the guardian of a dead agent reports how it died
 ENVIRONMENT = {"PYGAME_HIDE_SUPPORT_PROMPT": "1"}
 
 
 class AsyncPolicy(Protocol):
-    """An agent in this process, or one that is reached from here."""
+    """Chooses actions outside of the environment's process: a language model, or a remote agent."""
 
     usage: Usage
-    unreadable: int  # answers that were no action
+    unreadable: int  # replies that were not an action
 
     @property
     def busy_seconds(self) -> float:
-        """How long it has had an observation, where that may be too long; 0 where it may not."""
+        """How long it has had the current observation, if that can be a hang; else 0."""
         ...
 
     def begin(self, about: EnvInfo) -> None: ...
 
     async def move(self, view: PromptView) -> Any:
-        """The next action; None if it has none."""
+        """Returns the next action; None if it has none."""
 
 
 class EnvSession:
-    """Where one episode after the other is played: by processes that are made anew when they had to be ended.
+    """Plays episodes one after the other, in processes that are restarted when they had to be killed.
 
-    By the clock `step` the agent lives with the world, which waits for it; by the others, and isolated by all, it has
-    a process of its own.
+    With the clock `step` the agent shares the process of the environment, which waits for it. With the other clocks,
+    and when it is isolated, it has its own process.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class EnvSession:
         self._attending: asyncio.Task[str] | None = None
         self._env_recipe, self._agent_recipe, self._clock, self._log = env, agent, clock, log
         self._limits = limits or RuntimeLimits()
-        self._acted = False  # the agent may have done something in the episode that is under way
+        self._acted = False  # the agent may have acted in the current episode
         self._env: HostProcess | None = None
         self._agent: HostProcess | None = None
         self._about: EnvInfo | None = None
 
     async def prepare(self) -> EnvInfo:
-        """The world as it is known, once it is there; raises EpisodeFault if it cannot be made."""
+        """Starts the processes if needed; raises EpisodeFault if one cannot be created."""
         living = [process is not None and process.is_alive for process in (self._env, self._agent)]
         if self._about is not None and living[0] and (living[1] or not self._has_agent_process):
             return self._about
@@ -98,7 +98,7 @@ class EnvSession:
         try:
             return await self._start()
         except BaseException:
-            await self.close()  # half of what is needed is nothing
+            await self.close()
             raise
 
     async def _start(self) -> EnvInfo:
@@ -114,7 +114,9 @@ class EnvSession:
                 if self._clock != "step":
                     await self._env.call("build_action_queue")
             except (HostedFaultError, HostDiedError) as error:
-                raise EpisodeFault(EpisodeOutcome.ENV_CRASH, f"the world could not be made: {error}") from error
+                raise EpisodeFault(
+                    EpisodeOutcome.ENV_CRASH, f"the environment could not be created: {error}"
+                ) from error
             if self._agent_recipe is not None:
                 await self._make_agent(self._env, self._agent_recipe, agent_end.fileno())
         return self._about
@@ -143,10 +145,10 @@ class EnvSession:
             why = f"{recipe.name} was not ready after {self._limits.startup_timeout:g} s"
             raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, why) from None
         except (HostedFaultError, HostDiedError) as error:
-            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, f"{recipe.name} could not be made: {error}") from error
+            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, f"{recipe.name} could not be created: {error}") from error
 
     async def play(self, episode: Episode, policy: AsyncPolicy | None = None, held: str = "") -> EpisodeEnding:
-        """Always comes to an ending, and writes it into the log, with where the agent was."""
+        """Plays an episode and writes its ending into the log; `held` says where the agent ran."""
         is_reusable = self._acted = False
         try:
             ending = await self._played(episode, policy)
@@ -156,12 +158,12 @@ class EnvSession:
         except Exception as error:
             if policy is not None or isinstance(error, ProctorError):
                 raise  # a model's server is at fault, or it concerns the whole run
-            # Else an agent that makes the referee stumble would have its episode forgotten.
-            logger.exception("the referee stumbled over %s", episode.header.episode)
-            why = f"the referee stumbled: {type(error).__name__}: {error}"
+            # Otherwise an agent that causes an error in the referee would have its episode dropped.
+            logger.exception("the referee failed in %s", episode.header.episode)
+            why = f"the referee failed: {type(error).__name__}: {error}"
             ending = self._ending_from_log(episode, EpisodeOutcome.JUDGE_ERROR, why)
         finally:
-            if not is_reusable:  # what failed or was left in the middle is not trusted with another episode
+            if not is_reusable:  # processes of a failed or cancelled episode are not reused
                 await self.close()
         ending = msgspec.structs.replace(
             ending,
@@ -187,7 +189,7 @@ class EnvSession:
         failed = await _asked(beginning, self._limits.setup_timeout, crash, crash, "reset of the world")
         if failed is not None:
             return msgspec.convert(failed, EpisodeEnding)
-        self._acted = policy is None  # what another process does is not ours to see
+        self._acted = policy is None  # the agent's process is not observed
         try:
             if episode.clock != "step":
                 result = await self._by_clock(env, about, episode, policy)
@@ -205,15 +207,15 @@ class EnvSession:
             raise EpisodeFault(EpisodeOutcome.JUDGE_ERROR, str(error)) from error
 
     async def _with_cause(self, ending: EpisodeEnding) -> EpisodeEnding:
-        """Of an isolated agent that has died, the environment knows no more than that."""
+        """Adds how an isolated agent died: the environment only knows that it did."""
         if ending.why != AGENT_ENDED or self._attending is None:
             return ending
-        done, _ = await asyncio.wait([self._attending], timeout=DYING)  # else it was the agent that said so
+        done, _ = await asyncio.wait([self._attending], timeout=DYING)  # otherwise the agent itself reported it
         why = self._attending.result() if done else ""
         return msgspec.structs.replace(ending, why=f"{ending.why}: {why}") if why else ending
 
     async def _by_clock(self, env: HostProcess, about: EnvInfo, episode: Episode, policy: AsyncPolicy | None) -> Any:
-        """The world by its clock, and beside it the agent, which may be late, hang or die."""
+        """Runs the environment by its clock, and concurrently the agent, which may be late, hang or die."""
         token = secrets.token_urlsafe(32)
         url = f"http://{NETWORK.DEFAULT_HOST}:{await env.call('serve', token)}"
         if policy is None:
@@ -244,9 +246,9 @@ class EnvSession:
             await asyncio.gather(ticking, playing, return_exceptions=True)
 
     async def _let_finish(self, playing: asyncio.Task[Any], episode: Episode) -> str:
-        """The world is over. An agent that thinks comes to an end and sees it; one that hangs does not.
+        """Waits for the agent after the end of the episode. An agent that hangs does not return.
 
-        What an agent raises only now did not end the episode: it is noted.
+        An error that the agent raises only now did not end the episode: it is noted.
         """
         assert self._agent is not None
         was_dead = self._agent.closed_at is not None
@@ -264,7 +266,7 @@ class EnvSession:
         return ""
 
     async def _by_turns(self, env: HostProcess, policy: AsyncPolicy) -> Any:
-        """The world waits for a mind in this process."""
+        """The environment waits for a policy in this process."""
         result = await env.call("look")
         while "outcome" not in result:
             view = msgspec.convert(result, PromptView)
@@ -276,7 +278,7 @@ class EnvSession:
         return result
 
     async def _play_policy(self, url: str, token: str, policy: AsyncPolicy, in_words: bool) -> None:
-        """A mind in this process, in a world that does not wait."""
+        """Plays a policy of this process in an environment that does not wait."""
         from proctor.agents.envs.observations import unpack
         from proctor.agents.envs.timed_agent import play_by_clock
 
@@ -294,7 +296,7 @@ class EnvSession:
             raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, str(error)) from error
 
     def _ending_from_log(self, episode: Episode, outcome: EpisodeOutcome, why: str) -> EpisodeEnding:
-        """From what is in the log, when nobody is left to tell."""
+        """Restores the ending from the log when the environment's process cannot report it."""
         try:
             seen = read_events(Path(episode.log))
         except UsageError:
@@ -315,7 +317,7 @@ class EnvSession:
 
 
 async def _until_the_end(attending: Coroutine[Any, Any, Any]) -> str:
-    """An agent attends until it is ended. Its environment finds out that it has ended earlier; this is why."""
+    """Returns why an isolated agent ended."""
     try:
         await attending
     except (HostDiedError, HostedFaultError) as error:
@@ -324,7 +326,7 @@ async def _until_the_end(attending: Coroutine[Any, Any, Any]) -> str:
 
 
 async def end_env(process: HostProcess) -> None:
-    """An environment that is not in the middle of something removes what it has made: files, shared memory."""
+    """Closes the environment if it is idle, so that it removes files and shared memory, and ends the process."""
     if process.is_alive and await process.is_idle(0):
         with suppress(TimeoutError, HostDiedError, HostedFaultError):
             await asyncio.wait_for(process.call("close_env"), TIMEOUTS.CLOSING)
@@ -332,7 +334,7 @@ async def end_env(process: HostProcess) -> None:
 
 
 async def _end_all(env: HostProcess | None, agent: HostProcess | None) -> None:
-    """Raises what went wrong with one when both have ended."""
+    """Ends both processes; then raises the first error."""
     endings = ([] if env is None else [end_env(env)]) + ([] if agent is None else [agent.end()])
     for error in await asyncio.gather(*endings, return_exceptions=True):
         if error is not None:
@@ -342,7 +344,7 @@ async def _end_all(env: HostProcess | None, agent: HostProcess | None) -> None:
 async def _asked(
     calling: Awaitable[Any], seconds: float, hang: EpisodeOutcome, fault: EpisodeOutcome, what: str
 ) -> Any:
-    """What a call returns that should take a moment."""
+    """Returns the result of a short call, or raises a fault after its timeout."""
     try:
         async with asyncio.timeout(seconds):
             return await calling
@@ -356,7 +358,7 @@ async def _asked(
 
 
 async def _in_time(playing: Awaitable[Any], env: HostProcess, episode: Episode, policy: AsyncPolicy | None) -> Any:
-    """What becomes of it, unless its time is up before."""
+    """Returns the result of the episode, or raises the fault at its timeout."""
     try:
         async with asyncio.timeout(episode.timeout + TIMEOUTS.STOPPING) as limit:
             return await playing
@@ -371,7 +373,7 @@ async def _in_time(playing: Awaitable[Any], env: HostProcess, episode: Episode, 
 async def _first_of(
     ticking: asyncio.Task[Any], playing: asyncio.Task[Any], env: HostProcess, lost: EpisodeOutcome
 ) -> Any:
-    """The ending of the world, if the agent's part does not fail before; `lost` is for one that leaves too soon."""
+    """Returns the environment's ending unless the agent fails first; `lost` is the outcome of an agent that left."""
     await asyncio.wait([ticking, playing], return_when=asyncio.FIRST_COMPLETED)
     if playing.done() and (fault := _fault_of(playing)) is not None:
         raise fault
@@ -380,7 +382,7 @@ async def _first_of(
     gone = playing.exception()
     if gone is None:  # the agent has seen the end
         return await ticking
-    # The line is cut. A dead world does not answer, and its end says why; a living one was left by its agent.
+    # The connection is lost. A dead environment does not answer; a living one was left by its agent.
     answering = asyncio.create_task(env.call("about"))
     try:
         await asyncio.wait([ticking, answering], return_when=asyncio.FIRST_COMPLETED)
@@ -395,17 +397,17 @@ async def _first_of(
 
 
 def _lost_the_env(outcome: EpisodeOutcome, gone: BaseException) -> EpisodeFault:
-    return EpisodeFault(outcome, f"the agent lost the world, which went on: {gone}")
+    return EpisodeFault(outcome, f"the agent lost the environment, which went on: {gone}")
 
 
 def _fault_of(playing: asyncio.Task[Any]) -> BaseException | None:
-    """Why the agent's part ended, if it was not that the world is over."""
+    """Why the agent ended, unless the environment had ended."""
     error = playing.exception()
     if isinstance(error, HostDiedError):
         return EpisodeFault(EpisodeOutcome.AGENT_CRASH, str(error))
     if isinstance(error, HostedFaultError):
         if error.fault.type == "EnvGoneError":
-            return None  # the world's own end will say why
+            return None  # the environment's ending says why
         return EpisodeFault(EpisodeOutcome.AGENT_CRASH, error.fault.message if error.fault.type in OURS else str(error))
     return None if type(error).__name__ == "EnvGoneError" else error
 
@@ -420,10 +422,10 @@ def _hang_seconds(episode: Episode) -> float:
 
 
 def _fault_at_timeout(env: HostProcess, episode: Episode) -> EpisodeFault:
-    """What it was at when time was up."""
+    """The fault by what was running when time was up."""
     busy, whose = env.pulse.busy_seconds, env.pulse.whose
     if busy >= _hang_seconds(episode):
         if whose == IN_AGENT:
             return EpisodeFault(EpisodeOutcome.AGENT_HANG, f"in one call of the agent for {busy:.1f} s")
-        return EpisodeFault(EpisodeOutcome.ENV_CRASH, f"in one step of the world for {busy:.1f} s")
+        return EpisodeFault(EpisodeOutcome.ENV_CRASH, f"in one step of the environment for {busy:.1f} s")
     return EpisodeFault(EpisodeOutcome.TIMEOUT, "time was up")

@@ -1,4 +1,4 @@
-"""Plays a logged episode again, with the actions of its log."""
+"""Replays a logged episode with the actions of its log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST = 24 * 3600.0  # seconds
 
 
 class ReplayAgent:
-    """Does what the log says."""
+    """Takes the actions of the log."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -36,11 +36,11 @@ class ReplayAgent:
 
 
 class ReplayResult(Struct, frozen=True):
-    """What came of it."""
+    """A replayed episode and its first difference from the log."""
 
     recording: RecordedEpisode
     ending: EpisodeEnding
-    difference: str  # the first one, in words
+    difference: str
 
     @property
     def same(self) -> bool:
@@ -48,15 +48,15 @@ class ReplayResult(Struct, frozen=True):
 
 
 def replay(path: Path) -> ReplayResult:
-    """In step mode, whatever clock it was played by: time is no part of the trace."""
+    """Replays in step mode, whatever the clock was: the trace does not contain times."""
     recording = read_events(path)
     if not recording.lines:
-        raise UsageError(f"{path} has no steps to play again: the world was never begun.")
+        raise UsageError(f"{path} has no steps to play again: the environment was never begun.")
     header = recording.header
     known = {name: header.settings[name] for name in header.settings if name != "clock"}
     task = create_task(registry.task_class(header.task), header.task, known)
     if not isinstance(task, EnvTask):
-        raise UsageError(f"{path}: {header.task} is no exam in a world.")
+        raise UsageError(f"{path}: {header.task} is not a task in a stepped environment.")
     again = asyncio.run(_play(path.absolute(), recording, task))
     return ReplayResult(recording, again[0], _difference(recording.states, again[1]))
 

@@ -1,4 +1,4 @@
-"""What a world takes as an action, as plain data: it can travel to where the agent is, and into a prompt."""
+"""What an environment takes as an action, as plain data: it can travel to where the agent is, and into a prompt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PUNCTUATION = " \t\r\n.,;:!'\"`*()[]<>"
 
 
 class IllegalActionError(Exception):
-    """What was given is no action of this world."""
+    """What was given is no action of this environment."""
 
 
 class Choice(Struct, frozen=True, tag="choice"):
@@ -31,7 +31,7 @@ class Choice(Struct, frozen=True, tag="choice"):
         return self.start
 
     def take(self, action: Any) -> int:
-        """The action as the world wants it."""
+        """The action as the environment wants it."""
         number = action if type(action) is int else _whole(action)
         if not 0 <= number - self.start < self.n:
             raise IllegalActionError(f"{action!r} is none of the actions {self.start} to {self.start + self.n - 1}")
@@ -108,7 +108,7 @@ class Numbers(Struct, frozen=True, tag="numbers"):
 
     def take(self, action: Any) -> Any:
         array = _array(action, self.shape, self.dtype)
-        # As the world's own kind of number: the nearest to a bound that this kind cannot hold is within.
+        # As the environment's own kind of number: the nearest to a bound that this kind cannot hold is within.
         if any(not low <= number <= high for number, low, high in zip(array.flat, self.low, self.high, strict=True)):
             raise IllegalActionError(f"{action!r} is out of the range of {self.telling()}")
         return array

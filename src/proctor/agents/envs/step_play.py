@@ -1,4 +1,4 @@
-"""One episode of a world, in the world's process: every step goes through here, and into the log."""
+"""One episode, in the environment's process: takes every step and writes it into the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOOPS = ("noop", "no-op", "none", "stay", "nothing", "still")  # names of the ac
 
 
 class EnvFailedError(Exception):
-    """The world raised something, or said of its success what nobody can read."""
+    """The environment raised something, or reported an invalid success."""
 
     def __init__(self, what: str, error: BaseException) -> None:
         super().__init__(f"{what} raised {described(error).text}")
@@ -27,7 +27,7 @@ class EnvFailedError(Exception):
 
 
 class Environment:
-    """A world of Gymnasium's kind, and what can be known of it beforehand."""
+    """An environment with Gymnasium's methods, its action space and its threshold."""
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped
@@ -36,7 +36,7 @@ class Environment:
         self.threshold: float | None = getattr(getattr(wrapped, "spec", None), "reward_threshold", None)
 
     def noop(self) -> Any:
-        """The action that stands for none."""
+        """The action of a tick without an action."""
         if hasattr(self.wrapped, "idle_action"):
             return self.wrapped.idle_action
         actions = self.actions
@@ -57,7 +57,7 @@ class Environment:
 
 
 class Play:
-    """An episode under way."""
+    """A running episode."""
 
     def __init__(self, env: Environment, episode: Episode, pulse: Pulse) -> None:
         self.env, self.episode = env, episode
@@ -71,7 +71,7 @@ class Play:
         self._take = env.actions.take
         self._log = StepLog(Path(episode.log), episode.header)
         self._most = math.inf if episode.max_steps is None else episode.max_steps
-        self._reported_success: bool | None = None  # by the world, of its success
+        self._reported_success: bool | None = None  # by the environment
         self._last_action: Any = None
         self._started = 0
 
@@ -95,7 +95,7 @@ class Play:
         return self._started + int(self.episode.timeout * 1e9)
 
     def step(self, action: Any, timing: dict[str, int] | None = None) -> Any:
-        """The next observation. None is no action: the world gets its idle one."""
+        """Returns the next observation. None stands for no action: the environment gets its idle action."""
         if action is None:
             taken = self._idle_action()
         else:
@@ -135,7 +135,7 @@ class Play:
             raise EnvFailedError("its idle action", error) from error
 
     def rest(self) -> None:
-        """Nobody is at it until the next step."""
+        """Marks the time until the next step as idle."""
         self._pulse.end()
 
     def _note_success(self, info: Any) -> None:

@@ -1,4 +1,4 @@
-"""Exams in worlds: any environment with reset and step, played by an agent or a model under one of three clocks."""
+"""Tasks in stepped environments, played by an agent or a model with one of three clocks."""
 
 from __future__ import annotations
 
@@ -54,18 +54,20 @@ COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
 class EnvSettings(RuntimeLimits, frozen=True):
     clock: Clock = "step"
     fps: Annotated[float, Meta(gt=0, le=1_000)] = 30.0  # of the clocks realtime and paused
-    max_steps: Annotated[int, Meta(ge=1)] | None = None  # besides the world's own limit
+    max_steps: Annotated[int, Meta(ge=1)] | None = None  # besides the environment's own limit
     timeout: Seconds = 300.0  # of an episode
     success_reward: float | None = None  # the reward that makes an episode a success
     idle: Idle = "noop"  # what is done in a tick without an action
     attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails before the agent has begun
     history: Annotated[int, Meta(ge=0, le=1_000)] = 4  # moves that a language model is shown again
     env_kwargs: dict[str, Any] = field(default_factory=dict)
-    filmed: Annotated[int, Meta(ge=0)] = 3  # episodes, from the first, that a video is made of where the world is drawn
+    filmed: Annotated[int, Meta(ge=0)] = (
+        3  # episodes, from the first, that a video is made of where the environment is drawn
+    )
 
 
 class EnvTask(Task):
-    """A sample is an episode; an output is an attempt at it. Subclasses name the class of their world, `World`."""
+    """A sample is an episode; an output is an attempt at it. Subclasses set `World`, the class of their environment."""
 
     Settings = EnvSettings
     settings: EnvSettings
@@ -75,11 +77,11 @@ class EnvTask(Task):
     packages: ClassVar[tuple[str, ...]] = ("numpy",)  # whose versions stand in the logs
 
     def env_recipe(self, in_words: bool) -> Recipe:
-        """How the world is made, in its process; the words are for a language model."""
+        """How the environment is created in its process; `in_words`: observations are text for a language model."""
         return recipe_of(self.World, (), self.settings.env_kwargs)
 
     def rendered_env_recipe(self) -> Recipe | None:
-        """The same world, with a method `render` that gives a picture; None if it has none."""
+        """The same environment with a `render` method that returns an image; None if it has none."""
         return None
 
     def count(self, config: RunConfig) -> int:
@@ -87,7 +89,7 @@ class EnvTask(Task):
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
         for index in range(config.limit_start, config.limit_start + self.count(config)):
-            seed = mix(config.seed, index) >> 33  # in 31 bits, which every world takes
+            seed = mix(config.seed, index) >> 33  # in 31 bits, which every environment takes
             yield Sample(f"{config.seed}-{index}", index, f"An episode of {self.name}, seed {seed}.", seed=seed)
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
@@ -96,7 +98,7 @@ class EnvTask(Task):
     async def open(self, config: RunConfig) -> None:
         if config.owamcap:
             raise UsageError(f"{self.name} is stepped, without a display: --owamcap has nothing to record.")
-        # A sitting that was killed may have left whole episodes. What appears later was not left by one.
+        # A run that was killed may have left complete episodes. Later folders are not its.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
         self._limits = self.settings.shared_by(config.parallel)
         self._isolation = await asyncio.to_thread(open_isolation, config, window=False)
@@ -108,7 +110,7 @@ class EnvTask(Task):
         self._preparing = asyncio.Lock()
         self._in_words = not config.agent  # a language model reads
         self._videos: Videos | None = None
-        self._logged_notes: set[str] = set()  # why there is no video
+        self._logged_notes: set[str] = set()  # warnings, each logged once
 
     async def close(self) -> None:
         for session in self._sessions:
@@ -170,7 +172,7 @@ class EnvTask(Task):
         )
         return Episode(
             header,
-            str(log.absolute()),  # whoever plays may go elsewhere
+            str(log.absolute()),  # the agent may change the working directory
             mix(seed, epoch, AGENT) >> 33,
             settings.timeout,
             settings.clock,
@@ -219,7 +221,7 @@ class EnvTask(Task):
             self._free_connections.append(connection)
 
     async def _record_video(self, sample: Sample, log: Path, config: RunConfig) -> None:
-        """A video of one of the first episodes, if it is wanted and the world can be drawn."""
+        """Records a video of one of the first episodes, if wanted and if the environment can be rendered."""
         if not config.film or sample.index - config.limit_start >= self.settings.filmed:
             return None
         env = self.rendered_env_recipe()
@@ -236,7 +238,7 @@ class EnvTask(Task):
             self._tell(str(error))
 
     def _tell(self, note: str) -> None:
-        """Once."""
+        """Logs a warning once."""
         if note not in self._logged_notes:
             self._logged_notes.add(note)
             logger.warning("%s: %s", self.name, note)
@@ -248,9 +250,9 @@ class EnvTask(Task):
         return self._sessions[-1]
 
     async def _prepare(self, agent: Recipe | None, config: RunConfig) -> None:
-        """Once: a world that cannot be made at all is the user's to mend, not a fault of an episode.
+        """Starts the sessions before the first episode. An environment that cannot be created is a usage error.
 
-        By the clock all tables are there before the first episode: starting one takes the time that another needs.
+        With a timed clock all sessions start here: starting one later would delay running episodes.
         """
         async with self._preparing:
             if self._sessions:
@@ -265,7 +267,7 @@ class EnvTask(Task):
                         raise UsageError(f"{self.name}: {fault}") from fault
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
-        """Of the last attempt."""
+        """Scores the last attempt."""
         try:
             ending = msgspec.json.decode(outputs[-1].text, type=EpisodeEnding)
         except msgspec.DecodeError as error:
@@ -284,7 +286,7 @@ class EnvTask(Task):
 
 
 def _unfinished_ending(log: Path, episode: Episode) -> EpisodeEnding | None:
-    """What a run that was cut short has left of an episode: its ending, or that it had begun."""
+    """The ending that an interrupted run left in the log, or an interrupted one if the episode had begun."""
     if (ending := ending_of(log, episode.header)) is not None:
         return ending
     with suppress(UsageError):
@@ -304,7 +306,7 @@ def _facts(output: Output) -> Facts | None:
     ending = msgspec.json.decode(output.text, type=EpisodeEnding)
     if not ending.outcome.is_play:
         return None
-    # By the clock it is worth knowing that nothing was late; in steps nothing can be.
+    # Timed clocks show zero counts, too: nothing was late.
     counts = {name: getattr(ending, name) for name in COUNTS}
     timed = ending.clock != "step"
     result = {name: n for name, n in counts.items() if n or (timed and name != "unreadable")}

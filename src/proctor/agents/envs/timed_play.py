@@ -1,7 +1,6 @@
-"""An episode by the wall clock, in the world's process: it ticks whether or not the agent has made up its mind.
+"""A timed episode, in the environment's process: with `realtime` it ticks whether or not the agent has decided.
 
-Or, with the clock `paused`, the world stands still from the moment it shows an observation until the action comes,
-and then runs for one tick.
+With `paused` the environment waits for an action after each observation, and then runs for one tick.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from proctor.agents.envs.step_play import EnvFailedError, Play
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.lags import Lags
 
-KEPT = 1_000  # observations whose time is remembered: who acts on an older one is beyond measuring
+KEPT = 1_000  # observations whose time is stored: an action on an older one is not measured
 LATE = 0.25  # of a tick: one that begins later than this has missed its deadline
 
 
 class Figures(Struct):
-    """What the clock has seen."""
+    """Counts and lags of a timed episode."""
 
     late: int = 0
     late_ticks: int = 0
@@ -32,7 +31,7 @@ class Figures(Struct):
 
 
 class TimedPlay:
-    """Ticks until the end. The gate is where the agent gets what it sees, and leaves what it does."""
+    """Ticks until the end. Observations and actions go through the action queue."""
 
     def __init__(self, play: Play, action_queue: ActionQueue) -> None:
         self._play, self._action_queue = play, action_queue
@@ -43,7 +42,7 @@ class TimedPlay:
     def run(self, observation: Any) -> EpisodeEnding:
         try:
             self._show(0, observation)
-            # The clock starts when the agent first looks: how long it takes to connect is no part of its reaction.
+            # The clock starts with the agent's first request: the time to connect is not a reaction.
             self._action_queue.looked.wait(max(0.0, (self._play.deadline - time.monotonic_ns()) / 1e9))
             self._shown[0] = time.monotonic_ns()
             outcome, why = self._paused() if self._play.episode.clock == "paused" else self._realtime()
@@ -63,7 +62,7 @@ class TimedPlay:
         )
 
     def _realtime(self) -> tuple[EpisodeOutcome, str]:
-        """Every tick has its deadline from the beginning: one that is late makes none of the others later."""
+        """Deadlines are fixed at the start: a late tick does not delay the others."""
         play = self._play
         started = free = time.monotonic_ns()
         tick = 0
@@ -105,10 +104,9 @@ class TimedPlay:
         return observation
 
     def _timing(self, tick: int, move: PendingAction, begun: int) -> dict[str, int]:
-        """When everything about an action happened; counted and written down.
+        """Returns and counts the times of an action.
 
-        What an agent says of its times cannot be checked, but that it saw an observation after it was made, and had
-        sent its action when that arrived.
+        The times that an agent reports are limited to what is possible: after the observation, before the arrival.
         """
         made = self._shown.get(move.tick, begun)
         seen = min(max(move.seen, made), move.arrived)

@@ -1,6 +1,6 @@
-"""A video of a logged episode: it is played again with the actions of its log, and drawn on the way.
+"""Records a video of a logged episode by replaying its actions and rendering each step.
 
-So the play itself is not slowed down, by whatever clock it goes; and a video is of this episode or there is none.
+So rendering does not slow down the episode. A replay that differs gives no video.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ ENDING = 30.0  # seconds in which ffmpeg writes the rest
 
 
 class VideoError(Exception):
-    """There is no video of this episode; says why."""
+    """Says why there is no video of an episode."""
 
 
 class Videos:
-    """Made one after the other, in a process of their own that is started for the first."""
+    """Records one video after the other, in a process that is started for the first."""
 
     def __init__(self, env: Recipe, log: Path, limits: RuntimeLimits | None = None) -> None:
         self._env, self._log, self._limits = env, log, limits
@@ -45,7 +45,7 @@ class Videos:
         self._one_at_a_time = asyncio.Lock()
 
     async def make(self, log: Path) -> None:
-        """Beside the log. Raises VideoError if it cannot be had."""
+        """Writes the video beside the log. Raises VideoError if it fails."""
         if shutil.which("ffmpeg") is None:
             raise VideoError(NO_FFMPEG)
         async with self._one_at_a_time:
@@ -70,7 +70,7 @@ class Videos:
 
 
 class HostedVideo:
-    """The role: a world that can be drawn."""
+    """Hosts an environment that can be rendered."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
         self._made = recipe.build()
@@ -134,7 +134,7 @@ def _write(ffmpeg: subprocess.Popen[bytes], picture: numpy.ndarray[Any, Any]) ->
 
 
 def _finish(ffmpeg: subprocess.Popen[bytes]) -> None:
-    """Raises what ffmpeg has to complain of."""
+    """Raises the error of ffmpeg, if any."""
     _, said = ffmpeg.communicate(timeout=ENDING)
     if ffmpeg.returncode:
         raise VideoError(f"ffmpeg: {said.decode(errors='replace').strip()[-500:]}")

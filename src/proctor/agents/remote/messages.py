@@ -89,7 +89,7 @@ class Begin(Struct):
     kind: Literal["window", "world"]
     task: dict[str, Any] | None = None  # of a window
     seed: int | None = None
-    world: dict[str, Any] | None = None  # name, actions, clock and fps of a world
+    world: dict[str, Any] | None = None  # name, actions, clock and fps of an environment
     protocol: int = VERSION
 
 

@@ -187,7 +187,7 @@ class RemoteWindowClient:
             await playing
         is_time_up = self.clock.can_pause or time.monotonic() >= self._deadline
         if busy >= self._hang_seconds or (self._actions == 0 and is_time_up):
-            why = f"no answer to a frame for {busy:.1f} s" if busy else "it never came to the end of a first step"
+            why = f"no answer to a frame for {busy:.1f} s" if busy else "it never finished its first step"
             return AgentEnding(outcome=EpisodeOutcome.AGENT_HANG, error=why, actions=self._actions)
         return AgentEnding(actions=self._actions, lags=self._lags())
 

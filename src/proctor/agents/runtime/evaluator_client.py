@@ -1,4 +1,4 @@
-"""The evaluator as the referee sees it: a process that may hang or die, and is then made anew."""
+"""EvaluatorClient, through which the referee controls an evaluator: a process that is restarted if it hangs or dies."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ SETTLING = 5.0  # seconds in which a check may return that was under way when th
 
 
 class EvaluatorError(Exception):
-    """The evaluator failed at its part."""
+    """The evaluator failed."""
 
     def __init__(self, why: str, is_final: bool = False) -> None:
-        """Final is what was raised to end the process: nothing that could be noted while the task goes on."""
+        """A final error was raised to end the process; the task cannot continue after it."""
         super().__init__(why)
         self.is_final = is_final
 
 
 class EnvironmentGoneError(Exception):
-    """The evaluator could not set up the environment, or the evaluator or the referee found it gone."""
+    """The environment could not be set up, or is gone."""
 
 
 class EvaluatorClient:
-    """An evaluator in a process of its own."""
+    """Runs an evaluator in its own process."""
 
     def __init__(
         self,
@@ -47,15 +47,15 @@ class EvaluatorClient:
         self.recipe = recipe
         self.clock = clock
         self._limits = limits or EpisodeLimits()
-        self._checking: dict[str, float] = {}  # check that is under way -> since when
-        self.folder: Path | None = None  # for files of the episode that is under way
-        self.stopped: Callable[[], None] = lambda: None  # told when the evaluator's stop event is set
+        self._checking: dict[str, float] = {}  # running check -> start time
+        self.folder: Path | None = None  # for files of the current episode
+        self.stopped: Callable[[], None] = lambda: None  # called when the evaluator's stop event is set
         self._log, self._environment = log, environment
         self._process: HostProcess | None = None
         self._watches: list[str] = []
 
     async def prepare(self) -> HostProcess:
-        """The process, alive and sound."""
+        """Returns the process; starts a new one if it is dead or unsound."""
         if self._process is not None and self._process.is_alive and not await self._is_sound(self._process):
             await self.end()
         if self._process is None or not self._process.is_alive:
@@ -64,7 +64,7 @@ class EvaluatorClient:
                 self._process = await HostProcess.start(ROLE, self.recipe, self._log, self._environment, self._limits)
                 self._watches = await self._process.call("watches")
             except (HostedFaultError, HostDiedError) as error:
-                raise EvaluatorError(f"{self.recipe.name} could not be made: {error}") from error
+                raise EvaluatorError(f"{self.recipe.name} could not be created: {error}") from error
             self._process.on_notification = lambda value: self.stopped()
         return self._process
 
@@ -84,7 +84,7 @@ class EvaluatorClient:
             raise EnvironmentGoneError(f"_setup_environment: {error}") from error
 
     async def wait_for_end(self, task: Task, errors: list[str]) -> None:
-        """Returns when one of its checks says that the task is over. What they raise is noted; they are asked again."""
+        """Returns when a check says that the task is over. A check that raises is noted and repeated."""
         intervals = {"check_env_continue": TIMES.CHECK_INTERVAL}
         checks = [
             asyncio.create_task(self._check(name, intervals.get(name, task.check_env_interval_seconds), task, errors))
@@ -102,7 +102,7 @@ class EvaluatorClient:
             await asyncio.gather(*checks, return_exceptions=True)
 
     async def shows_window(self, title: str) -> bool | None:
-        """Whether there is such a window now; None if that cannot be told."""
+        """Whether there is such a window now; None if unknown."""
         if self._process is not None:
             with suppress(TimeoutError, HostDiedError, HostedFaultError):
                 asking = self._process.call("shows_window", title)
@@ -111,7 +111,7 @@ class EvaluatorClient:
         return None
 
     def hanging(self, seconds: float) -> list[str]:
-        """What there is to say of checks that are under way, and have been for at least so long."""
+        """Describes the checks that have been running for at least so many seconds."""
         now = time.monotonic()
         lasted = {name: now - since for name, since in self._checking.items()}
         return [f"_{name} has not returned for {s:.1f} s" for name, s in lasted.items() if s >= seconds]
@@ -145,14 +145,14 @@ class EvaluatorClient:
         await self._call("resume_environment", TIMEOUTS.PAUSING)
 
     async def settle(self) -> None:
-        """Called when the score is there. A check that still does not return would stay: a new process has none."""
+        """Called after scoring: ends the process if a check still does not return."""
         if self._process is not None and self._process.is_alive and not await self._process.is_idle(SETTLING):
             await self.end()
 
     async def _call(self, name: str, seconds: float | None, *args: Any) -> Any:
         process = self._process
         if process is None:
-            raise EvaluatorError("the evaluator was ended")  # one that is made anew would not know the environment
+            raise EvaluatorError("the evaluator was ended")  # a new process would not know the environment
         try:
             async with asyncio.timeout(seconds):
                 return await process.call(name, *args)
@@ -169,7 +169,7 @@ class EvaluatorClient:
             raise EvaluatorError(f"_{name} raised {error.fault.text}", error.fault.ends_the_process) from error
 
     async def close(self) -> None:
-        """Called once at the end. The evaluator may put its things in order; whatever it leaves is ended."""
+        """Called once at the end: the evaluator cleans up, then its process is killed."""
         if self._process is not None and self._process.is_alive:
             with suppress(EvaluatorError, EnvironmentGoneError):
                 await self._call("close_environment", TIMEOUTS.CLOSING)

@@ -1,4 +1,4 @@
-"""A person as the referee sees one: asked to begin, watched while playing, never hurried."""
+"""AgentClient for a person who plays on the display."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ BUTTONS = {"left": "LBUTTON", "middle": "MBUTTON", "right": "RBUTTON", "x1": "XB
 
 
 class HumanClient:
-    """Listens on the display; keys and mouse of the person are the actions."""
+    """Listens on the display: key and mouse events of the person are the actions."""
 
     folder: Path | None = None
-    clock = Clock()  # never stopped: a person thinks while the game goes on
+    clock = Clock()  # never paused: a person thinks while the game runs
     usage = Usage()
 
     ended_at: float | None = None
@@ -48,7 +48,7 @@ class HumanClient:
         return self._actions > 0
 
     async def prepare(self) -> None:
-        """Returns when the person has pressed and released the space bar, or F10: nothing has begun before."""
+        """Returns when the person has pressed and released the space bar, or pressed F10."""
         from proctor.agents.desktop.interface import DesktopError
         from proctor.agents.desktop.x11 import XDesktop
 
@@ -96,7 +96,7 @@ class HumanClient:
     def _on_key(self, event: KeyboardEvent) -> None:
         from proctor.agents.desktop.vk import VK
 
-        if event.vk == VK.F10:  # the referee's
+        if event.vk == VK.F10:  # handled by the referee
             return
         self._actions += event.event_type == "press"
         self._recording.input(event.event_type, VK(event.vk).name)
@@ -116,7 +116,7 @@ class HumanClient:
             self._recording.input("press" if event.pressed else "release", what, x=event.x, y=event.y)
 
     async def ending(self) -> AgentEnding:
-        """Only the display can end a person's part."""
+        """A person ends only if the display is gone."""
         await self._gone.wait()
         raise EnvironmentGoneError("the display is gone")
 

@@ -1,4 +1,4 @@
-"""An isolated agent as the referee sees it: what is let into its room are the lock and a filter of its display."""
+"""AgentClient for an isolated agent: its sandbox contains the lock file and a filter of the display."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def open_isolated_client(
     limits: RuntimeLimits | None = None,
     log: str = "agent.log",
 ) -> tuple[LocalAgentClient, FilteredDisplay | None]:
-    """The filter is the caller's to close. The environment names the display, if there is one, and its cookie."""
+    """Returns the client and the display filter, which the caller closes. `environment` names display and cookie."""
     lock = lock.resolve()
-    lock.touch(mode=0o644)  # the agent may be another user: to lock a file it need only be able to read it
+    lock.touch(mode=0o644)  # the agent may run as another user: locking needs only read permission
     if not isolation.level.namespaces:
         sandbox = AgentSandbox(isolation, agent, readable=[str(lock)])
         return LocalAgentClient(agent, folder / log, {VARIABLE: str(lock), ISOLATED: "1"}, limits, sandbox), None

@@ -1,4 +1,4 @@
-"""Delays, counted in classes that are a fiftieth apart: those of many episodes add up, and need no room."""
+"""Histograms of delays with buckets 2 % wide, which can be merged over episodes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from msgspec import Struct
 
 WIDTH = math.log(1.02)
 NS_PER_MS = 1e6
-SHORTEST = 1e-4  # milliseconds: what is shorter is nothing
+SHORTEST = 1e-4  # milliseconds
 
 
 class Lags(Struct):
     """Delays of one kind, in milliseconds."""
 
-    counts: dict[int, int] = {}  # class of delays -> how many
+    counts: dict[int, int] = {}  # bucket -> number of delays
     longest: float = 0.0
 
     def add(self, nanoseconds: int) -> None:
@@ -29,7 +29,7 @@ class Lags(Struct):
         return sum(self.counts.values())
 
     def quantile(self, share: float) -> float | None:
-        """The delay that this share of all does not exceed, to one in a hundred."""
+        """The delay that this share of all does not exceed, within 1 %."""
         rank = math.ceil(share * self.n)
         cumulative = 0
         for bucket in sorted(self.counts):

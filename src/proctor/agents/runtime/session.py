@@ -1,4 +1,4 @@
-"""Where episodes are played, one after the other: a display, a judge and a player with processes of their own."""
+"""Runs episodes in windows one after the other, on one display, with one agent and one evaluator."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ AgentClients = LocalAgentClient | VisionClient | RemoteWindowClient | HumanClien
 
 
 class RecordingOptions(Struct, frozen=True):
-    """What is kept of an episode on a display, beside its log."""
+    """What is recorded of the display, besides the event log."""
 
     video: bool = True
     owamcap: bool = False
@@ -62,7 +62,7 @@ class RecordingOptions(Struct, frozen=True):
 
 
 class EpisodeSession:
-    """Made for an agent and an evaluator; what dies in it is made anew for the next episode."""
+    """Holds the processes of an agent and an evaluator; restarts a dead one before the next episode."""
 
     def __init__(
         self,
@@ -87,11 +87,11 @@ class EpisodeSession:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the agent has, in the attempt that was the last."""
+        """Whether the agent began in the last attempt."""
         return self._referee is not None and self._referee.began
 
     async def play(self, task: Task, folder: Path, sample: Sample, about: dict[str, Any] | None = None) -> Attempt:
-        """One attempt; its files go to the folder. What it is about stands at the beginning of its log."""
+        """Runs one attempt and writes its files to `folder`; `about` becomes the first event of its log."""
         self._referee = None
         os.makedirs(folder, exist_ok=True)
         self._episode_folders.append(folder)
@@ -147,7 +147,7 @@ class EpisodeSession:
 
     @property
     def _isolation_text(self) -> str:
-        """Where the agent was, for the record; empty for a model and a person, which are nowhere here."""
+        """Where the agent ran, for the record; empty for a model and a person."""
         if isinstance(self._agent, RemoteAddress):
             return str(self._agent)
         if not isinstance(self._agent, Recipe):
@@ -201,11 +201,11 @@ class EpisodeSession:
 
     @property
     def _authority(self) -> Path | None:
-        """The Xauthority file of a display that is ours."""
+        """The Xauthority file of our virtual display."""
         return self._display.authority if self._display is not None else None
 
     def _open_display(self) -> str:
-        """The name of the display; none is an empty one."""
+        """Returns the name of the display, empty without one."""
         if self._display_option == NO_DISPLAY:
             return ""
         if not self._display_option.startswith(VIRTUAL):
@@ -215,7 +215,7 @@ class EpisodeSession:
         return self._display.name
 
     def _watch_frames(self) -> FrameWatch | None:
-        """Of a display that is ours: on that of a person others draw, too."""
+        """Counts frames on a virtual display only: on a user's own display other programs draw, too."""
         if self._display is None:
             return None
         from proctor.agents.desktop.frames import watch_frames
@@ -227,7 +227,6 @@ class EpisodeSession:
             return None
         from proctor.agents.desktop.episode_recording import EpisodeRecording
 
-        # Of the display in use, also if it is not ours.
         return EpisodeRecording(self._stop_key.desktop, folder, self._recorded.video, self._recorded.owamcap)
 
     async def close(self) -> None:
@@ -247,21 +246,21 @@ class EpisodeSession:
 
 
 def _remove_leftovers(folders: list[Path]) -> None:
-    """What an evaluator that had to be ended could not remove: home folders of its programs."""
+    """Removes the home folders of programs whose evaluator was killed."""
     for folder in folders:
         for left in folder.glob(f"{HOME}*"):
             remove_home(left)
 
 
 async def _close_watch(watching: asyncio.Task[FrameWatch | None]) -> list[int] | None:
-    """When something changed on the display, as far as that is known."""
+    """Returns the times of changes on the display; None if they are unknown."""
     await asyncio.wait([watching])
     frames = watching.result() if watching.exception() is None else None
     return None if frames is None else await asyncio.to_thread(frames.close)
 
 
 def _frames(log: EpisodeLog, changes: list[int] | None) -> dict[str, Any]:
-    """What the window showed, for the metrics; an evaluator that knows it better says so itself."""
+    """Counts the frames that the window showed. Metrics of the evaluator override these."""
     played = log.played_ms()
     if changes is None or played is None:
         return {}
@@ -274,12 +273,12 @@ def _frames(log: EpisodeLog, changes: list[int] | None) -> dict[str, Any]:
 async def _close_both(
     starting: asyncio.Task[EpisodeRecording | None], watching: asyncio.Task[FrameWatch | None]
 ) -> tuple[str, list[int] | None]:
-    """In one go: a caller that is cancelled leaves neither."""
+    """Closes both, even if one fails."""
     return await asyncio.gather(_close_recording(starting), _close_watch(watching))
 
 
 async def _close_recording(starting: asyncio.Task[EpisodeRecording | None]) -> str:
-    """What went wrong with the recording. A start that the caller has given up is awaited: ffmpeg would run on."""
+    """Returns what went wrong with the recording. Awaits a start that was cancelled: ffmpeg would run on."""
     await asyncio.wait([starting])
     recording = starting.result() if starting.exception() is None else None
     return "" if recording is None else await asyncio.to_thread(recording.close)

@@ -55,7 +55,7 @@ class RemoteAgentSide(Side):
             await self._prepare()
         except (HostedFaultError, HostDiedError) as error:
             self._folder.cleanup()
-            raise StartupError(f"{self._recipe.name} could not be made: {error}") from error
+            raise StartupError(f"{self._recipe.name} could not be created: {error}") from error
 
     async def close(self) -> None:
         work = list(self._work)
@@ -145,7 +145,7 @@ class RemoteAgentSide(Side):
         try:
             await self._prepare()
         except (HostedFaultError, HostDiedError) as error:
-            logger.error("%s could not be made again: %s", self._recipe.name, error)
+            logger.error("%s could not be restarted: %s", self._recipe.name, error)
 
     async def _give_up(self) -> None:
         """A step that is still under way: the process is ended with it, and made anew for the next episode."""

@@ -19,7 +19,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 class StartupError(Exception):
-    """The side could not be made ready."""
+    """The side could not be started."""
 
 
 class Side(ABC):

@@ -161,7 +161,7 @@ class QuestionEvaluator(WindowEvaluator):
         return self._ask(task, sight, JUDGED) if sight.kept is None else sight
 
     def _ask(self, task: Task, sight: WindowView, name: str) -> WindowView:
-        """The same frame, as the model sees it. The world goes on, so the frame is stored first."""
+        """The same frame, as the model sees it. The environment goes on, so the frame is stored first."""
         criteria = task.success_criteria
         kept = self._keep(sight.frame, name)
         try:

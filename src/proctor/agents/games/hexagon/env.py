@@ -1,4 +1,4 @@
-"""The game as a world that is stepped, in Gymnasium's manner: it waits for every action."""
+"""The game as an environment that is stepped, in Gymnasium's manner: it waits for every action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process in which an agent, an evaluator or a world lives. Run as a program of its own, by a guardian.
+"""The process in which an agent, an evaluator or an environment lives. Run as a program of its own, by a guardian.
 
 It makes the object, then does what it is called for, each call in a thread of its own, until the channel closes.
 """
