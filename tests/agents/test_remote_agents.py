@@ -145,16 +145,16 @@ def hangs_up(handler: Junk) -> None:
 
 
 JUNK: dict[str, tuple[Callable[[Junk], None], str]] = {
-    "no JSON": (says(b"\x80\xff"), "gave an answer that is none"),
-    "another shape": (says(b'{"actions": 7}'), "gave an answer that is none"),
-    "an unknown action": (says(b'{"actions": [{"do": "format the disk"}]}'), "gave an answer that is none"),
-    "a place that is no number": (says(b'{"actions": [{"do": "move", "x": "a", "y": 1}]}'), "answer that is none"),
-    "too long a hold": (says(b'{"actions": [{"do": "tap", "key": "A", "seconds": 1e9}]}'), "answer that is none"),
+    "no JSON": (says(b"\x80\xff"), "gave an invalid answer"),
+    "another shape": (says(b'{"actions": 7}'), "gave an invalid answer"),
+    "an unknown action": (says(b'{"actions": [{"do": "format the disk"}]}'), "gave an invalid answer"),
+    "a place that is no number": (says(b'{"actions": [{"do": "move", "x": "a", "y": 1}]}'), "invalid answer"),
+    "too long a hold": (says(b'{"actions": [{"do": "tap", "key": "A", "seconds": 1e9}]}'), "invalid answer"),
     "too many actions": (
         says(b'{"actions": [' + b",".join([b'{"do": "wait", "seconds": 0}'] * 1_000) + b"]}"),
-        "answer that is none",
+        "invalid answer",
     ),
-    "the stop key": (says(b'{"actions": [{"do": "tap", "key": "F10"}]}'), "F10 is for the user"),
+    "the stop key": (says(b'{"actions": [{"do": "tap", "key": "F10"}]}'), "stop key"),
     "too much": (says(b'"' + b"x" * (2 << 20) + b'"'), "an answer of more than"),
     "nothing": (hangs_up, "cannot be reached"),
 }

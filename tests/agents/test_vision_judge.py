@@ -151,7 +151,7 @@ def free_port() -> int:
         ({"question": QUESTION, "judge_model": "openai/eyes", "exit_code": 0}, "set question or exit_code"),
         ({"question": QUESTION}, "who answers the question"),
         ({"question": QUESTION, "judge_model": "smollm2"}, "expected openai/NAME, got 'smollm2'"),
-        ({"question": QUESTION, "judge_model": "openai/eyes"}, "OPENAI_API_KEY, or give judge_base_url"),
+        ({"question": QUESTION, "judge_model": "openai/eyes"}, "OPENAI_API_KEY, or pass judge_base_url"),
         ({"text": "WON", "judge_model": "openai/eyes"}, "judge_model is for a question"),
         ({"text": "WON", "judge_every": 2.0}, "judge_every is for a question"),
         ({}, "Set text, image, exit_code or question"),

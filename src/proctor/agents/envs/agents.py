@@ -55,7 +55,7 @@ class Policy:
         except BaseException as error:  # also SystemExit and the like
             raise AgentFailedError(described(error).text) from error
         if action is None:
-            raise AgentFailedError("it gave None, which is no action")
+            raise AgentFailedError("it gave None, which is not an action")
         return action
 
 

@@ -1,4 +1,4 @@
-"""A language model as the agent in an environment: it reads an observation and names an action."""
+"""AsyncPolicy for a language model: it reads an observation and names an action."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Answer with the action alone, without any other word."""
 
 
 class ModelPolicy:
-    """One episode of a model's."""
+    """Plays one episode."""
 
     def __init__(self, exam: EnvTask, sample: Sample, epoch: int, model: Model, config: RunConfig) -> None:
         self.usage = Usage()

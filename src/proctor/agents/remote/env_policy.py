@@ -1,4 +1,4 @@
-"""An agent on another machine in a stepped environment of this one."""
+"""AsyncPolicy for a remote agent in a stepped environment of this machine."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from proctor.agents.remote import messages
 from proctor.agents.remote.client import RemoteAgentConnection, RemoteAgentError
 from proctor.core.types import Usage
 
-ENDING = 2.0  # seconds in which it is told that the episode is over
+ENDING = 2.0  # seconds for the message that the episode is over
 
 
 class RemotePolicy:
-    """One episode of it."""
+    """Plays one episode."""
 
     def __init__(self, client: RemoteAgentConnection, episode: Episode) -> None:
-        self.usage = Usage()  # nothing that we know of
+        self.usage = Usage()  # unknown
         self.unreadable = 0
         self._client, self._episode = client, episode
         self._name = str(uuid4())
@@ -49,7 +49,7 @@ class RemotePolicy:
         except RemoteAgentError as error:
             raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, str(error)) from error
         if answer.action is None:
-            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, "it gave null, which is no action")
+            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, "it gave null, which is not an action")
         return answer.action
 
     async def end(self) -> None:

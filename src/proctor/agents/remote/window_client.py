@@ -1,4 +1,4 @@
-"""An agent on another machine in a window of this one: it is sent frames, and what it answers is pressed here."""
+"""AgentClient for a remote agent in a window of this machine: sends frames and performs the returned actions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from proctor.agents.desktop.x11 import XDesktop
 
 JPEG_QUALITY = 90
-ENDING = 2.0  # seconds in which it is told that the episode is over
+ENDING = 2.0  # seconds for the message that the episode is over
 
 
 class RemoteWindowClient:
-    """Lives in the referee's process. The agent never touches the display."""
+    """Acts on the display in the referee's process; the agent has no access to it."""
 
     folder: Path | None = None
-    clock = Clock()  # of the episode that is under way: while the agent thinks, the environment may wait
+    clock = Clock()  # of the current episode: the environment may be paused while the agent thinks
 
     def __init__(self, address: RemoteAddress, display: str, authority: Path | None = None) -> None:
         self._address, self._display_name, self._authority = address, display, authority
@@ -46,11 +46,11 @@ class RemoteWindowClient:
         self._episode = ""
         self._actions = 0
         self._hang_seconds = TIMEOUTS.HANG
-        self._deadline = 0.0  # when the time of the task is up, if the environment never stands still
+        self._deadline = 0.0  # when the time of the task is up, if the environment is never paused
         self._held: set[int] = set()
-        self.usage = Usage()  # nothing that we know of
+        self.usage = Usage()  # unknown
         self.ended_at: float | None = None
-        self.has_acted = False  # something was done for it in the episode that is under way
+        self.has_acted = False  # an action was performed in the current episode
 
     async def prepare(self) -> None:
         from proctor.agents.desktop.interface import DesktopError
@@ -88,7 +88,7 @@ class RemoteWindowClient:
                 for action in answer.actions:
                     await self._do(action, window)
                 if not answer.actions and self.clock.can_pause:
-                    await asyncio.sleep(IDLE)  # else no time would ever pass
+                    await asyncio.sleep(IDLE)  # otherwise no time would pass
                 self._actions, done = self._actions + 1, answer.done
             return AgentEnding(actions=self._actions, lags=self._lags())
         except EnvironmentCrashedError as error:
@@ -147,7 +147,7 @@ class RemoteWindowClient:
         self._recording.input("type", text)
 
     def _move(self, x: int, y: int, window: WindowInfo) -> None:
-        """Within the window: what lies beside it is none of the agent's business."""
+        """Moves within the window: the agent may not act beside it."""
         left, top, right, bottom = window.rect
         x, y = min(max(left + x, left), right - 1), min(max(top + y, top), bottom - 1)
         self._opened.move(x, y)
@@ -166,7 +166,7 @@ class RemoteWindowClient:
         self._recording.input("press" if down else "release", VK(key).name)
 
     def _release(self) -> None:
-        """Keys that the agent did not let go of."""
+        """Releases the keys that the agent still holds."""
         with suppress(Exception):  # the display may be gone, and the keys with it
             for key in tuple(self._held):
                 self._turn(key, False)
@@ -212,7 +212,7 @@ class RemoteWindowClient:
             self._desktop = None
 
 
-IDLE = 0.05  # seconds that a paused environment goes on for an agent that does nothing
+IDLE = 0.05  # seconds for which a paused environment runs after an empty list of actions
 
 
 async def _tell_the_end(client: RemoteAgentConnection, episode: str) -> None:
@@ -222,7 +222,7 @@ async def _tell_the_end(client: RemoteAgentConnection, episode: str) -> None:
 
 
 def packed(frame: Any, form: FrameFormat) -> tuple[bytes, dict[str, str]]:
-    """Rows of red, green and blue as the body of a request, and its headers."""
+    """Encodes an RGB frame as the body of a request, with its headers."""
     import numpy
     from PIL import Image
 
@@ -246,7 +246,7 @@ def _vk(name: str) -> int:
     if key is None or key in BUTTONS:
         raise RemoteAgentError(f"there is no key {name!r}: keys are named as in VK")
     if key is VK.F10:
-        raise RemoteAgentError("F10 is for the user, who stops a run by it: an agent does not press it")
+        raise RemoteAgentError("F10 is the user's stop key: an agent may not press it")
     return int(key)
 
 

@@ -106,7 +106,7 @@ class LocalAgentClient:
         self._started = asyncio.Event()
         self._hang_seconds = TIMEOUTS.HANG
         self._done_at: float | None = None  # when its process has answered
-        self._deadline = 0.0  # when the time of the task is up, if the environment never stands still
+        self._deadline = 0.0  # when the time of the task is up, if the environment is never paused
 
     async def prepare(self) -> None:
         """Starts the process and freezes it until `start`.

@@ -1,4 +1,4 @@
-"""The agent's server: plays what it is told to, in a process that it ends when it must."""
+"""The agent's server: plays the tasks that it receives, in a process that it can kill."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("proctor.agents")
 
-OVERTIME = 30.0  # seconds after the end of its time at which an agent stops without being told to
+OVERTIME = 30.0  # seconds after its timeout at which an agent stops without a request
 
 
 class AgentSide(Side):
@@ -113,11 +113,11 @@ class AgentSide(Side):
         done = Done(message=f"registered the evaluator at {url}")
         if self._state is AgentState.STOPPING and self._watching is not None:
             if self._evaluator is not None and self._evaluator.url == url:
-                return done  # it knows how to wait until the agent is ready
+                return done  # the evaluator waits until the agent is ready
             await asyncio.wait([self._watching], timeout=TIMEOUTS.READY)
         if self._state in (AgentState.RUNNING, AgentState.STOPPING):
             raise HTTPException(400, f"the agent is {self._state}: not while it plays")
-        # Before the first wait, in which a task may be started.
+        # Before the first await, in which a task may be started.
         former, self._evaluator = self._evaluator, RemoteServer(url, self.token)
         self._state = AgentState.READY
         if former is not None:
@@ -127,7 +127,7 @@ class AgentSide(Side):
     async def start(self, task: Task) -> Done:
         if self._state is not AgentState.READY:
             raise HTTPException(400, f"the agent is {self._state}, not READY")
-        self._state, self._task = AgentState.RUNNING, task  # before the first wait: of two starts at once one wins
+        self._state, self._task = AgentState.RUNNING, task  # before the first await: of two concurrent starts one wins
         self._watching = self._stopping = None
         self._stop_requested.clear()
         try:
@@ -149,11 +149,11 @@ class AgentSide(Side):
         return Stopped(message="stopped", ending=ending)
 
     async def kill(self) -> Done:
-        """Ends the agent's process, whatever it is doing, and makes a new one."""
+        """Kills the agent's process and starts a new one."""
         if self._state is AgentState.INIT:
             raise HTTPException(400, "the agent is INIT: nothing is running")
         await self._agent.kill()
-        if self._state is AgentState.READY:  # else whoever watches the task sees to it
+        if self._state is AgentState.READY:  # otherwise `_watch` does it
             try:
                 await self._agent.prepare()
             except AgentStartError as error:
@@ -170,19 +170,19 @@ class AgentSide(Side):
         return await asyncio.shield(self._stopping)
 
     async def _watch(self, task: Task) -> None:
-        """From the start of a task until the agent is ready for the next, whatever happens."""
+        """Runs from the start of a task until the agent is ready for the next."""
         try:
             await self._run_to_end(task)
             self._state = AgentState.STOPPING
             await self._agent.settle()
         except Exception:
-            logger.exception("the agent is ended, because of what happened in task %s", task.task_id)
+            logger.exception("the agent is killed after an error in task %s", task.task_id)
             await self._agent.kill()
         finally:
             self._state, self._task = AgentState.READY, None
 
     async def _run_to_end(self, task: Task) -> None:
-        """Until the agent's part is over, and whoever should know it knows it."""
+        """Waits until the agent has ended and the evaluator knows it."""
         ended = asyncio.create_task(self._agent.ending())
         deserted = asyncio.create_task(self._deserted(task))
         stop_requested = asyncio.create_task(self._stop_requested.wait())
@@ -191,15 +191,15 @@ class AgentSide(Side):
                 [ended, deserted, stop_requested], timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED
             )
             by_itself = ended.done() and not self._stop_requested.is_set()
-            ending = await self._stop()  # on time, even if the evaluator's word comes late
+            ending = await self._stop()  # on time, even if the evaluator's request is late
             if by_itself:
                 await self._report(task, ending)
                 return
             await asyncio.wait([deserted, stop_requested], timeout=OVERTIME, return_when=asyncio.FIRST_COMPLETED)
             if not stop_requested.done():
-                logger.warning("the agent has stopped: its evaluator does not answer any more")
+                logger.warning("the agent has stopped: its evaluator does not answer")
             elif not ended.done():
-                # Frozen until the score is there: its thought must not change anything any more.
+                # Frozen until it is scored: it must not change anything.
                 await asyncio.wait([deserted, ended], return_when=asyncio.FIRST_COMPLETED)
         finally:
             for waiting in (ended, deserted, stop_requested):
@@ -209,7 +209,7 @@ class AgentSide(Side):
     async def _report(self, task: Task, ending: AgentEnding) -> None:
         assert self._evaluator is not None
         finished = Finished(task_id=task.task_id, **ending.model_dump())
-        with suppress(UnreachableError, RefusedError):  # it will see it by our state
+        with suppress(UnreachableError, RefusedError):  # it polls our state
             await self._evaluator.post("/evaluator/agent_finished", Done, finished)
 
     async def _deserted(self, task: Task) -> None:

@@ -1,4 +1,4 @@
-"""The evaluator's server: one supervisor at a time, and the results of the last."""
+"""The evaluator's server: one evaluation at a time, and the latest results."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class EvaluatorSide(Side):
             url = checked_url(registration.agent_url, self.allowed_hosts)
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
-        # Before the first wait, in which a task may be started.
+        # Before the first await, in which a task may be started.
         former, self._agent = self._agent, AgentServerClient(RemoteServer(url, self.token))
         self._state = EvaluatorState.READY
         if former is not None:
@@ -94,7 +94,7 @@ class EvaluatorSide(Side):
         agent = self._agent
         if self._state is not EvaluatorState.READY or agent is None:
             raise HTTPException(400, f"the evaluator is {self._state}, not READY")
-        # Before the first wait: of two starts at once one wins.
+        # Before the first await: of two concurrent starts one wins.
         self._state, self._task, self._latest = EvaluatorState.EVALUATING, task, task.task_id
         self._results.pop(task.task_id, None)
         try:

@@ -97,9 +97,9 @@ def _error(text: bytes) -> str:
 
 
 class AgentServerClient:
-    """An agent behind its server."""
+    """AgentClient for an agent behind its server."""
 
-    ended_at: float | None = None  # by time.monotonic(), when it has said so
+    ended_at: float | None = None  # in time.monotonic(), when it reported its ending
     has_acted = True
 
     def __init__(self, remote: RemoteServer) -> None:
@@ -108,7 +108,7 @@ class AgentServerClient:
         self._ending: asyncio.Future[AgentEnding] | None = None
 
     async def is_ready(self) -> bool:
-        """False while the agent is busy with the end of another task; raises AgentStartError if it could not begin."""
+        """False while the agent finishes another task; raises AgentStartError if it cannot start one."""
         try:
             status = await self._remote.get("/agent/status", AgentStatus)
         except (UnreachableError, RefusedError) as error:
@@ -119,7 +119,7 @@ class AgentServerClient:
         return state is AgentState.READY
 
     async def prepare(self) -> None:
-        deadline = asyncio.get_running_loop().time() + TIMEOUTS.CREATION  # its process may have to be made anew
+        deadline = asyncio.get_running_loop().time() + TIMEOUTS.CREATION  # its process may have to be restarted
         while not await self.is_ready():
             if asyncio.get_running_loop().time() > deadline:
                 raise AgentStartError(f"the agent was not READY after {TIMEOUTS.CREATION:g} s")
@@ -134,13 +134,13 @@ class AgentServerClient:
             raise AgentStartError(f"the agent did not start: {error}") from error
 
     def finished(self, ending: AgentEnding) -> None:
-        """The agent's server says so."""
+        """Called when the agent's server reports the ending."""
         if self._ending is not None and not self._ending.done():
             self.ended_at = time.monotonic()
             self._ending.set_result(checked_ending(ending))
 
     async def ending(self) -> AgentEnding:
-        """What the agent's server says, or that it says nothing any more."""
+        """Returns the ending that the agent's server reports, or a crash when the server is lost."""
         assert self._ending is not None
         lost = asyncio.create_task(self._lost())
         try:
@@ -163,7 +163,7 @@ class AgentServerClient:
                 continue
             current = status.current_task
             if current is None or self._task is None or current.task_id != self._task.task_id:
-                # It may have ended in this moment, and be about to say so.
+                # It may have ended just now, and report it in a moment.
                 assert self._ending is not None
                 await asyncio.wait([self._ending], timeout=TIMEOUTS.REQUEST)
                 if not self._ending.done():
@@ -184,7 +184,7 @@ class AgentServerClient:
             return None
 
     async def _post(self, path: str, kind: type[M], seconds: float, body: BaseModel | None = None) -> M:
-        """The answer may take long; a server that does not even answer for its status is not waited for."""
+        """Waits long for the answer, but not for a server that does not answer status requests."""
         answer = asyncio.create_task(self._remote.post(path, kind, body, seconds))
         lost = asyncio.create_task(self._contact_lost())
         try:
@@ -196,7 +196,7 @@ class AgentServerClient:
             await asyncio.gather(answer, lost, return_exceptions=True)
 
     async def _contact_lost(self) -> NoReturn:
-        """Raises UnreachableError or RefusedError when the agent's server does not answer any more."""
+        """Raises UnreachableError or RefusedError when the agent's server does not answer."""
         contact = Contact()
         while True:
             await self._look(contact)
@@ -205,13 +205,13 @@ class AgentServerClient:
         assert self._ending is not None
         if not self._ending.done():
             try:
-                # The line may be slow: the agent's server knows itself when time is up, and has stopped it by then.
+                # The connection may be slow: the agent's server has stopped the agent at its timeout by itself.
                 return checked_ending((await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending)
             except RefusedError:
-                # It was not running any more: then it has said how it ended, or is just saying it.
+                # It had ended before: its report has arrived or is under way.
                 await asyncio.wait([self._ending], timeout=TIMEOUTS.REQUEST)
             except UnreachableError as error:
-                self.ended_at = 0.0  # nobody knows for how long it has been so
+                self.ended_at = 0.0  # the time is unknown
                 return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
         if self._ending.done():
             return self._ending.result()
@@ -221,7 +221,7 @@ class AgentServerClient:
         )
 
     async def settle(self) -> None:
-        """The agent's server sees to that."""
+        """Nothing to do: the agent's server prepares the next task."""
         self._task = None
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""`agents/window`: any program with a window, as an exam."""
+"""`agents/window`: a task in any program with a window."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WindowSettings(EpisodeLimits, frozen=True):
     image: str = ""  # success: this picture, a file, is to be seen
     exit_code: int | None = None  # success: the program ends with it
     over_text: str = ""  # the end, but no success: this is to be read
-    question: str = ""  # success: a model that sees says so when it is asked this
+    question: str = ""  # success: a vision model says so when it is asked this
     judge_model: str = ""  # that model: openai/NAME
     judge_base_url: str = ""  # of its server, if that is not OpenAI's
     judge_api: Literal["chat", "responses"] = "chat"
@@ -63,7 +63,7 @@ class WindowTask(EvaluatorTask):
         if "question" in criteria:
             from proctor.agents.windows.vision_judge import VisionJudge
 
-            # An evening of episodes that nobody can judge is found out before the first.
+            # Fails before the first episode if the judge cannot be reached.
             await VisionJudge(
                 criteria["judge_model"], criteria.get("judge_base_url", ""), criteria["judge_api"]
             ).reach()
