@@ -69,7 +69,7 @@ def call(args: argparse.Namespace) -> int:
     kind = {"agent": Agent, "evaluator": Evaluator}[args.side]
     if not (isinstance(found, type) and issubclass(found, kind)):
         raise UsageError(
-            f"{args.place} is no {kind.__name__}: it must be a class that extends proctor.agents.{kind.__name__}."
+            f"{args.place} is not an {kind.__name__}: it must be a class that extends proctor.agents.{kind.__name__}."
         )
     port = kind.default_port if args.port is None else args.port
     limits = _limits(args)
