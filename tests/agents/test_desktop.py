@@ -606,8 +606,8 @@ PLAY = [
 @pytest.mark.parametrize(
     ("missing", "arguments", "said"),
     [
-        ("Xlib", PLAY, "an exam in a window needs the extra 'desktop'"),
-        ("mss", PLAY, "an exam in a window needs the extra 'desktop'"),
+        ("Xlib", PLAY, "a task in a window needs the extra 'desktop'"),
+        ("mss", PLAY, "a task in a window needs the extra 'desktop'"),
         ("pygame", PLAY, "this game needs the extra 'desktop'"),
         ("Xvfb", [*PLAY, "--no-film"], "a virtual display needs Xvfb, which was not found: apt-get install xvfb"),
         ("ffmpeg", PLAY, "a film needs ffmpeg, which was not found: apt-get install ffmpeg; or leave it out"),

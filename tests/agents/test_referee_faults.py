@@ -217,7 +217,7 @@ MORE_FAULTS = [
         fa.Watching,
         LONG,
         EpisodeOutcome.AGENT_CRASH,
-        "the process that guards it was stopped",
+        "its guardian process was stopped",
     ),
     (fa.SleepingLater, fa.Watching, SHORT, EpisodeOutcome.AGENT_HANG, "in one call of _play_env"),
     (fa.Unmakeable, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "no model to be had"),

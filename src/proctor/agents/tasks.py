@@ -1,4 +1,4 @@
-"""The exams of this family by short name. Importing them needs no extra; setting them may."""
+"""The tasks of this family by short name. Importing them needs no extra; running them may."""
 
 from __future__ import annotations
 

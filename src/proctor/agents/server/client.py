@@ -1,4 +1,4 @@
-"""Runs evaluations from outside: registers each side with the other, starts, and waits for the result."""
+"""The client of an evaluation: registers both servers with each other, starts it, and waits for the result."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from proctor.core import machine
 from proctor.core.errors import ProctorError, UsageError
 
 VIRTUAL = "virtual"
-NOTICE_INTERVAL = 1.0  # seconds after which a user is told what is waited for, and then again after so many
+NOTICE_INTERVAL = 1.0  # seconds between two notices of what the client waits for
 TOLD_EVERY = 10.0
 
 AgentLike = Agent | type[Agent] | None
@@ -65,7 +65,7 @@ def run_evaluation_client(
     token: str | None = None,
     wait: float = TIMEOUTS.SERVER_STARTUP,
 ) -> EvaluationResult:
-    """Has the evaluator at one address judge the agent at the other. The result is printed, and a line of the report.
+    """Evaluates the agent at one address with the evaluator at the other. Prints the result and adds it to the report.
 
     Servers that are still starting are waited for: `wait` seconds for one that does not listen yet, and as long as the
     constructor of an agent or an evaluator may take for one that does.
@@ -84,12 +84,12 @@ def _print(task: Task, result: EvaluationResult) -> None:
     lines += [f"  {name:<20} {value}" for name, value in result.metrics.items()]
     if result.notes:
         lines.append(f"  {'notes':<20} {result.notes}")
-    print("\n".join(lines), flush=True)  # in one piece: several evaluations may end at once
+    print("\n".join(lines), flush=True)  # in one write: several evaluations may end at once
 
 
 async def _evaluate(agent_url: str, evaluator_url: str, task: Task, token: str, wait: float) -> EvaluationResult:
     agent, evaluator = RemoteServer(agent_url, token), RemoteServer(evaluator_url, token)
-    timeout = TIMEOUTS.REQUEST + TIMEOUTS.READY  # one of them may be busy with the end of another task
+    timeout = TIMEOUTS.REQUEST + TIMEOUTS.READY  # one side may be finishing another task
     try:
         try:
             await asyncio.gather(
@@ -156,8 +156,8 @@ async def _result(evaluator: RemoteServer, task: Task) -> EvaluationResult:
 
 
 def _longest_evaluation(task: Task) -> float:
-    """Seconds until the evaluator itself has given up whatever takes too long, and has said so."""
-    before = 2 * TIMEOUTS.CREATION + TIMEOUTS.SETUP + START_REQUEST  # both processes may have to be started anew
+    """Seconds after which the evaluator has reported any timeout of its own."""
+    before = 2 * TIMEOUTS.CREATION + TIMEOUTS.SETUP + START_REQUEST  # both processes may have to be restarted
     after = STOP_REQUEST + 3 * TIMEOUTS.LAST_CHECK + TIMEOUTS.SCORING + TIMEOUTS.REQUEST
     return before + task.timeout + after
 

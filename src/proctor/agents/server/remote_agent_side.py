@@ -1,4 +1,4 @@
-"""The server of an agent that plays on another machine: frames come in, actions go out."""
+"""The server of a remote agent: receives frames, returns actions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RemoteAgentSide(Side):
         self._episode: Begin | None = None
         self._stepping: asyncio.Task[Any] | None = None
         self._changing = asyncio.Lock()
-        self._work: set[asyncio.Task[Any]] = set()  # that a server which is told to end does not leave in the middle
+        self._work: set[asyncio.Task[Any]] = set()  # completed before the server ends
 
     def add_routes(self, app: FastAPI) -> None:
         app.get(messages.STATUS, response_class=Response)(self.status)
@@ -72,7 +72,7 @@ class RemoteAgentSide(Side):
         return _answered(msgspec.json.encode(state))
 
     async def begin(self, request: Request) -> Response:
-        """Ends whatever was under way: its referee may have been killed."""
+        """Ends a former episode, whose referee may have been killed, and begins another."""
         begin = _read(await request.body(), Begin)
         if begin.protocol != messages.VERSION:
             raise HTTPException(400, f"this agent speaks version {messages.VERSION} of the protocol")
@@ -135,7 +135,7 @@ class RemoteAgentSide(Side):
         self._episode = None
 
     async def _see_through(self, work: Coroutine[Any, Any, Response]) -> Response:
-        """Also if whoever asked is gone meanwhile: a process is ended and made in one go."""
+        """Completes the work even if the client is gone: a process is killed and restarted together."""
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
@@ -148,7 +148,7 @@ class RemoteAgentSide(Side):
             logger.error("%s could not be restarted: %s", self._recipe.name, error)
 
     async def _give_up(self) -> None:
-        """A step that is still under way: the process is ended with it, and made anew for the next episode."""
+        """Kills the process if a step is running; a new one serves the next episode."""
         stepping, self._stepping = self._stepping, None
         if stepping is not None and not stepping.done():
             stepping.cancel()

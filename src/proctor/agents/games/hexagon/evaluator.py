@@ -1,4 +1,4 @@
-"""Sets up a game for an agent, and judges by what the game tells of itself."""
+"""The evaluator of hexagon: starts the game and scores by the state that the game reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STARTING = 0.75  # of the time for a setup, in which a game is there; then it is
 
 
 class HexagonEvaluator(ProgramEvaluator):
-    """How long does the agent survive among walls that close in on it?"""
+    """Scores how long the agent survives among walls that close in on it."""
 
     def __init__(self, level: int = 1, size: str = "640x480", fps: int = 60) -> None:
         self._options = ["--level", str(level), "--size", size, "--fps", str(fps), "--rounds", "1", "--locked"]
@@ -100,7 +100,7 @@ class HexagonEvaluator(ProgramEvaluator):
     def _living_state(self, task: Task) -> GameState:
         state = self._state()
         if state is None:
-            raise EnvironmentCrashedError("the game tells nothing of itself")
+            raise EnvironmentCrashedError("the game reports no state")
         with self._needing_window():
             CALLABLES["window.get_window_by_title"](_title(task))
         return state

@@ -1,4 +1,4 @@
-"""Agents for the game in its window: they see what it shows, and hold its keys down."""
+"""Agents for the game in its window."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS = {LEFT: VK.LEFT, RIGHT: VK.RIGHT}
 
 
 class HexagonWindowAgent(Agent):
-    """What both have in common: a window, a pace, and at most one key that is down."""
+    """The base of both agents: at most one key is down."""
 
     def _init_task_hook(self, task: Task) -> None:
         self._window = task.window_name or TITLE

@@ -1,4 +1,4 @@
-"""A process with one object in it: it can be called, frozen, and ended with all that it started."""
+"""HostProcess hosts one object in a process that can be called, frozen, and killed with its descendants."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from proctor.agents.runtime.limits import RuntimeLimits
 from proctor.agents.runtime.shielding import run_to_completion
 from proctor.sandbox.isolated import Enclosed
 
-DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
+DYING = 10.0  # seconds from the end of the channel to the guardian's report of the exit code
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
-FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without its guardian
-EXITED_BY_SIGNAL = 128  # what the init of a room adds to the signal that has ended its program
-GUARDIAN_INTERVAL = 1.0  # seconds between two looks at whether the guardian was stopped, which measures the memory
+FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without it
+EXITED_BY_SIGNAL = 128  # the init of a sandbox adds it to the signal that killed its program
+GUARDIAN_INTERVAL = 1.0  # seconds between two checks whether the guardian, which measures memory, is stopped
 LOG_TAIL = 2_000  # characters of what a process said last, in an error about its death
 
 
@@ -49,22 +49,22 @@ class HostDiedError(Exception):
 
 
 class HostProcess:
-    """Made by `start`. Once it has died it stays dead: start another."""
+    """Created by `start`. A dead process is not restarted: start another."""
 
     def __init__(self, log: Path, memory: int, sandbox: AgentSandbox | None, handed: Sequence[int]) -> None:
         self.log, self._memory = log, memory
         self._sandbox, self._handed = sandbox, handed
         self._enclosed: Enclosed | None = None
-        self.closed_at: float | None = None  # when its channel was closed, by time.monotonic(): mostly by its death
+        self.closed_at: float | None = None  # when its channel was closed, in time.monotonic(): mostly by its death
         self.pulse, self._pulse_file = Pulse.create()
         self.on_notification: Callable[[Any], None] = lambda value: None
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._pending_calls: set[int] = set()  # calls that have not returned over there, whether or not somebody waits
+        self._pending_calls: set[int] = set()  # calls that have not returned, including cancelled ones
         self._idle = asyncio.Event()
         self._idle.set()
         self._frozen: asyncio.Future[None] | None = None
-        self._dismissed = False  # the guardian was told that it is over
+        self._dismissed = False  # the guardian was asked to end
         self._gone = asyncio.Event()
         self._exit = ""
         self._over_memory = False
@@ -82,10 +82,10 @@ class HostProcess:
         sandbox: AgentSandbox | None = None,
         handed: Sequence[int] = (),
     ) -> HostProcess:
-        """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it.
+        """Raises HostedFaultError if the object cannot be created, HostDiedError if the process dies.
 
-        The process and all that it has started end when they exceed the limit of memory. With a room, the process is
-        isolated in it. Descriptors that are `handed` over are told to the role as `host.handed`; they stay open here.
+        The process and its descendants are killed above the limit of memory. With a sandbox the process is isolated.
+        The role gets the descriptors `handed` as `host.handed`; they stay open here.
         """
         limits = limits or RuntimeLimits()
         seconds = limits.startup_timeout
@@ -156,7 +156,7 @@ class HostProcess:
         return not self._gone.is_set()
 
     async def call(self, name: str, *args: Any) -> Any:
-        """What the method of the hosted object returns. Given up by cancelling, it goes on over there."""
+        """Calls a method of the hosted object. Cancelling does not stop the method there."""
         if self._gone.is_set():
             raise self._died()
         number = next(self._ids)
@@ -165,7 +165,7 @@ class HostProcess:
             message = pack(MethodCall(number, name, args))
             self._pending_calls.add(number)
             self._idle.clear()
-            with suppress(ConnectionError):  # then it is dying, and the answer will be that
+            with suppress(ConnectionError):  # it is dying: the answer will be HostDiedError
                 self._writer.write(message)
                 await self._writer.drain()
             return await answer
@@ -173,7 +173,7 @@ class HostProcess:
             self._waiting.pop(number, None)
 
     async def is_idle(self, seconds: float) -> bool:
-        """Whether every call has returned over there, if need be after so many seconds."""
+        """Whether every call has returned, after at most so many seconds."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), seconds)
         return not self._pending_calls
@@ -183,7 +183,7 @@ class HostProcess:
         return self._frozen is not None
 
     async def freeze(self) -> None:
-        """Stops every process of it between two instructions; returns when they stand still."""
+        """Stops the process and its descendants with SIGSTOP; returns when they are stopped."""
         if self._gone.is_set():
             return
         if self._dismissed:
@@ -204,7 +204,7 @@ class HostProcess:
         self._frozen = None
 
     async def end(self) -> None:
-        """Kills whatever is left of it; returns when nothing is. Whoever is cancelled here still waits for that."""
+        """Kills the process and its descendants; returns when they are gone, even if the caller is cancelled."""
         await run_to_completion(asyncio.create_task(self._end()))
 
     async def _end(self) -> None:
@@ -220,7 +220,7 @@ class HostProcess:
         await asyncio.to_thread(self._close_sandbox)
 
     async def _dismiss(self) -> None:
-        """Tells the guardian that it is over, and waits until it is."""
+        """Asks the guardian to end, and waits until it has."""
         self._dismissed = True
         if not self._control.is_closing():
             self._control.write_eof()
@@ -232,7 +232,7 @@ class HostProcess:
             gone.cancel()
 
     async def _is_answered(self, answer: asyncio.Future[Any], seconds: float) -> bool:
-        """Whether the guardian does what it is told: late on a busy machine, never if it was stopped."""
+        """Whether the guardian answers an order: late on a busy machine, never if it is stopped."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while not answer.done() and not self._guarded.is_stopped and loop.time() < deadline:
@@ -240,12 +240,12 @@ class HostProcess:
         return answer.done()
 
     async def _kill(self) -> None:
-        """Without its guardian, which does not answer."""
+        """Kills the process without its guardian, which does not answer."""
         self._guarded.kill()
         await self._gone.wait()
 
     async def _listen(self) -> None:
-        """Replies, until the process closes the channel or says what nobody can read: then it is ended."""
+        """Receives replies until the process closes the channel or sends an invalid one, and ends it."""
         try:
             while True:
                 length = int.from_bytes(await self._reader.readexactly(LENGTH), "big")
@@ -270,13 +270,13 @@ class HostProcess:
             await self._await_exit()
             await self._dismiss()
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
-            self._exit = f"it wrote on the channel what is no reply: {error}"
+            self._exit = f"it sent an invalid reply: {error}"
             await self._dismiss()
 
     async def _await_exit(self) -> None:
-        """The channel is closed, mostly because the process has died: the guardian will say how, if only after a while.
+        """Waits for the guardian's report after the channel was closed, mostly by the death of the process.
 
-        A process that still runs has closed the channel itself, and a guardian that was stopped says nothing.
+        There is no report if the process still runs and closed the channel itself, or if the guardian is stopped.
         """
         loop = asyncio.get_running_loop()
         closed_at = loop.time()
@@ -288,7 +288,7 @@ class HostProcess:
                 await asyncio.wait_for(self._gone.wait(), ANSWER_INTERVAL)
 
     async def _watch(self) -> None:
-        """Until the guardian is gone, and with it everything."""
+        """Waits until the guardian is gone, and with it all processes."""
         output = b""
         with suppress(ConnectionError):
             while part := await self._control_reader.read(64):
@@ -308,13 +308,13 @@ class HostProcess:
                 answer.set_exception(self._died())
 
     async def _watch_guardian(self) -> None:
-        """A process that has stopped its guardian could use all memory. Seen twice: Ctrl-Z stops us, too."""
+        """Kills a process that has stopped its guardian. Checked twice: Ctrl-Z stops us, too."""
         was_stopped = False
         while not self._gone.is_set():
             await asyncio.sleep(GUARDIAN_INTERVAL)
             is_stopped = self._guarded.is_stopped
             if is_stopped and was_stopped and not self._dismissed:
-                self._exit = "it was ended because the process that guards it was stopped"
+                self._exit = "it was ended because its guardian process was stopped"
                 await self._kill()
                 return
             was_stopped = is_stopped
@@ -333,7 +333,7 @@ def _cause(output: bytes, isolated: bool) -> str:
 
 
 def log_tail(log: Path) -> str:
-    """The end of what is in a log, for an error about the death of whoever has written it."""
+    """The end of a log, for the error about the death of its process."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - LOG_TAIL))
         if words := file.read().decode(errors="replace").strip():

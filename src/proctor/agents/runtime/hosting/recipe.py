@@ -1,4 +1,4 @@
-"""How an object is made again in another process: where its class is, and what its constructor was given."""
+"""Recipe: how another process creates an object, from its class and the arguments of its constructor."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class Recipe(Struct, frozen=True):
 
     source: str
     name: str
-    arguments: bytes = b""  # pickled: they come from the process that asks, never from the one that is asked
+    arguments: bytes = b""  # pickled by the process that uses the object, which is trusted
 
     @property
     def text(self) -> str:
         return f"{self.source}:{self.name}"
 
     def load(self) -> Any:
-        """The class or function itself."""
+        """Imports the class or function."""
         obj: Any = import_file(Path(self.source)) if _is_file(self.source) else importlib.import_module(self.source)
         for part in self.name.split("."):
             obj = getattr(obj, part)
         return obj
 
     def build(self) -> Any:
-        """A new object of the class."""
+        """Creates an object of the class."""
         args, kwargs = pickle.loads(self.arguments) if self.arguments else ((), {})
         return self.load()(*args, **kwargs)
 
 
 def parse_recipe(text: str, what: str) -> Recipe:
-    """From what a user writes: module:Class, or path/to/file.py:Class."""
+    """Parses what a user writes: module:Class, or path/to/file.py:Class."""
     source, colon, name = text.rpartition(":")
     if not colon or not source or not name:
         raise UsageError(f"{what} {text!r}: expected module:Class or path/to/file.py:Class.")
@@ -65,7 +65,7 @@ def parse_recipe(text: str, what: str) -> Recipe:
 
 
 def recipe_of(cls: type, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Recipe:
-    """For a class at hand."""
+    """The recipe of an imported class."""
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
     if "<locals>" in cls.__qualname__:
         raise UsageError(f"{cls.__qualname__} is defined inside a function: a process of its own cannot import it.")
@@ -76,14 +76,14 @@ def recipe_of(cls: type, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | No
         arguments = pickle.dumps((args, kwargs or {})) if args or kwargs else b""
     except Exception as error:
         raise UsageError(
-            f"{cls.__qualname__} cannot be made again in a process of its own, because what its constructor was given "
+            f"{cls.__qualname__} cannot be created in its own process, because the arguments of its constructor "
             f"cannot be sent there: {error}"
         ) from error
     return Recipe(str(Path(file).resolve()) if is_script else cls.__module__, cls.__qualname__, arguments)
 
 
 def with_arguments(source: str, name: str, /, **kwargs: Any) -> Recipe:
-    """For a class or function that need not be imported here."""
+    """The recipe of a class or function that is not imported here."""
     return Recipe(source, name, pickle.dumps(((), kwargs)))
 
 
