@@ -24,7 +24,7 @@ from msgspec import structs
 
 from process import print_status, short
 from proctor.agents.envs.event_log import EpisodeEnding, Header, read_events
-from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.referee import EnvSession
 from proctor.agents.envs.types import Clock, Episode
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.hosting.recipe import Recipe, with_arguments
@@ -70,7 +70,7 @@ def make_episode(folder: Path, number: int, clock: Clock) -> Episode:
 async def play_steps(folder: Path) -> tuple[int, float, float]:
     """Steps, seconds of play, total seconds, for the episodes of the bare loop."""
     env = with_arguments("proctor.integrations.gymnasium", "GymnasiumEnv", id="CartPole-v1", in_words=False)
-    table = EpisodeTable(env, Recipe(str(HERE / "policies.py"), "policy"), "step", folder / "process.log")
+    table = EnvSession(env, Recipe(str(HERE / "policies.py"), "policy"), "step", folder / "process.log")
     await table.prepare()
     started = time.perf_counter()
     endings = [await table.play(make_episode(folder, number, "step")) for number in range(EPISODES)]
@@ -83,7 +83,7 @@ async def play_realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnd
     """The endings, and for each action the milliseconds of its round trip."""
     env = with_arguments("proctor.agents.envs.catch", "Catch", things=THINGS)
     agent = Recipe("proctor.agents.envs.catch", "Catcher")
-    tables = [EpisodeTable(env, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
+    tables = [EnvSession(env, agent, "realtime", folder / f"process-{number}.log") for number in range(evaluations)]
     for table in tables:
         await table.prepare()
     episodes = [make_episode(folder, number, "realtime") for number in range(evaluations)]
@@ -100,7 +100,7 @@ async def play_realtime(folder: Path, evaluations: int) -> tuple[list[EpisodeEnd
 
 async def measure_hanging_agents(folder: Path) -> list[float]:
     """Seconds from the timeout of a hanging agent until its processes are gone."""
-    table = EpisodeTable(with_arguments("proctor.agents.envs.catch", "Catch"), HANGING, "step", folder / "process.log")
+    table = EnvSession(with_arguments("proctor.agents.envs.catch", "Catch"), HANGING, "step", folder / "process.log")
     overshoots = []
     for number in range(HUNG):
         await table.prepare()

@@ -21,9 +21,9 @@ from typing import Any
 from proctor.agents.desktop.display import VirtualDisplay
 from proctor.agents.display_filter.display import FilteredDisplay
 from proctor.agents.envs.event_log import Header
-from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.referee import EnvSession
 from proctor.agents.envs.types import Episode
-from proctor.agents.runtime.hosting.isolation import Isolation, Room
+from proctor.agents.runtime.hosting.isolation import Isolation
 from proctor.agents.runtime.hosting.process import HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe, with_arguments
 from proctor.sandbox.isolated import Allowed, find_level
@@ -47,10 +47,12 @@ async def measure_window(folder: Path, held: Isolation) -> dict[str, Any]:
     environment = display.environment
     filtered = FilteredDisplay(display.name, folder / "filter.log", environment)
     recipe = Recipe(str(ACTOR), "IdleAgent")
-    room = Room(held, recipe, [(filtered.socket, filtered.inside)])
+    sandbox = AgentSandbox(held, recipe, [(filtered.socket, filtered.inside)])
     role = "isolation_actor:MeasuringRole"
     free = await HostProcess.start(role, recipe, folder / "free.log", environment)
-    isolated = await HostProcess.start(role, recipe, folder / "isolated.log", {"DISPLAY": display.name}, room=room)
+    isolated = await HostProcess.start(
+        role, recipe, folder / "isolated.log", {"DISPLAY": display.name}, sandbox=sandbox
+    )
     try:
         medians: dict[str, dict[str, list[float]]] = {}
         for _ in range(ROUNDS):
@@ -71,8 +73,8 @@ async def measure_steps(folder: Path, held: Isolation) -> dict[str, Any]:
     env = with_arguments("proctor.agents.envs.catch", "Catch", things=10_000)
     agent = Recipe(str(ACTOR), "idle_policy")
     tables = {
-        "without": EpisodeTable(env, agent, "step", folder / "not-isolated.log"),
-        "with": EpisodeTable(env, agent, "step", folder / "isolated.log", isolation=held),
+        "without": EnvSession(env, agent, "step", folder / "not-isolated.log"),
+        "with": EnvSession(env, agent, "step", folder / "isolated.log", isolation=held),
     }
     times: dict[str, list[float]] = {name: [] for name in tables}
     try:

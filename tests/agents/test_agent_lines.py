@@ -20,9 +20,9 @@ from helpers import faulty_agents as fa
 from helpers.agent_sides import LOCAL, TOKEN, LocalSide, StartLocalSide, ask, evaluate, task, until
 from proctor.agents import EpisodeOutcome, run_evaluation_client
 from proctor.agents.constants import TIMEOUTS
-from proctor.agents.runtime.agent_client import PlayerError
+from proctor.agents.runtime.agent_client import AgentStartError
 from proctor.agents.server.connection import UnreachableError
-from proctor.agents.server.remote import RemotePlayer, RemoteServer
+from proctor.agents.server.remote import AgentServerClient, RemoteServer
 
 SHORT = 2.0  # seconds for what ends when time is up
 HANGING = 0.4  # for what never does anything
@@ -164,8 +164,8 @@ def test_start_and_stop_give_up_a_side_that_is_lost(monkeypatch: pytest.MonkeyPa
 
     async def play() -> None:
         remote = CutOff()
-        player = RemotePlayer(remote)
-        with pytest.raises(PlayerError, match="did not start: /agent/status"):
+        player = AgentServerClient(remote)
+        with pytest.raises(AgentStartError, match="did not start: /agent/status"):
             await player.start(task())
         assert (await player.stop()).error == "the agent cannot be reached: /agent/status"
         assert remote.posted == ["/agent/task/start", "/agent/task/stop"]

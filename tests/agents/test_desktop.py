@@ -207,7 +207,7 @@ def test_who_asks_for_a_key_waits_for_the_connection(desktop: XDesktop) -> None:
 def test_a_film_shows_what_the_player_holds(tmp_path: Path) -> None:
     player, evaluator = EventRecorder(), EventRecorder()
     player.begin(str(tmp_path))
-    evaluator.begin(str(tmp_path), is_player=False)
+    evaluator.begin(str(tmp_path), by_agent=False)
     player.input("press", "LEFT")
     evaluator.input("press", "SPACE")
     evaluator.input("release", "SPACE")
@@ -606,8 +606,8 @@ PLAY = [
 @pytest.mark.parametrize(
     ("missing", "arguments", "said"),
     [
-        ("Xlib", PLAY, "an exam in a window needs the extra 'desktop'"),
-        ("mss", PLAY, "an exam in a window needs the extra 'desktop'"),
+        ("Xlib", PLAY, "a task in a window needs the extra 'desktop'"),
+        ("mss", PLAY, "a task in a window needs the extra 'desktop'"),
         ("pygame", PLAY, "this game needs the extra 'desktop'"),
         ("Xvfb", [*PLAY, "--no-film"], "a virtual display needs Xvfb, which was not found: apt-get install xvfb"),
         ("ffmpeg", PLAY, "a film needs ffmpeg, which was not found: apt-get install ffmpeg; or leave it out"),

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from helpers.world_exams import PLAYERS, endings, play
-from helpers.world_players import FORGED
+from helpers.env_agents import FORGED
+from helpers.env_tasks import PLAYERS, endings, play
 from proctor.agents.envs.event_log import EpisodeEnding, Header, StepLog, StepState, close_log, ending_of, read_events
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.core.errors import UsageError

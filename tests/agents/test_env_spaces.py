@@ -1,4 +1,4 @@
-"""What can be done and seen in worlds: actions, observations, and a small world in which both are simple."""
+"""Actions and observations of stepped environments, and the small environment `catch`."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ def test_colours_of_a_terminal_are_named() -> None:
 
 @given(st.integers(2, 9), st.integers(0, 5), st.integers(1, 4), st.integers(0, 2**31))
 def test_catch_can_always_be_won(width: int, more: int, things: int, seed: int) -> None:
-    world = Catch(width, width + more, things)
-    observation, _ = world.reset(seed=seed)
+    env = Catch(width, width + more, things)
+    observation, _ = env.reset(seed=seed)
     total, over = 0.0, False
     info: dict[str, Any] = {}
     while not over:
-        assert world.text(observation).count("\n") == world.height - 1
-        observation, reward, over, truncated, info = world.step(Catcher().act(observation))
+        assert env.text(observation).count("\n") == env.height - 1
+        observation, reward, over, truncated, info = env.step(Catcher().act(observation))
         assert not truncated
         total += reward
     assert total == things

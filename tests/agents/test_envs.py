@@ -1,4 +1,4 @@
-"""Exams in worlds: outcomes, clocks, scores; every fault with real processes."""
+"""Tasks in stepped environments: outcomes, clocks, scores; every fault with real processes."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from hypothesis import strategies as st
 import proctor
 from conftest import Command, FailingRun, Serve
 from helpers import needs
+from helpers.env_tasks import PLAYERS, endings, play
 from helpers.paths import CHECKOUT
-from helpers.world_exams import PLAYERS, endings, play
 from proctor.agents.candidate import open_agent
 from proctor.agents.envs.event_log import Header, read_events
-from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.referee import EnvSession
 from proctor.agents.envs.types import Episode, EpisodeFault
 from proctor.agents.runtime.hosting.channel import Fault
 from proctor.agents.runtime.hosting.guardian import descendants
 from proctor.agents.runtime.hosting.process import HostedFaultError
 from proctor.agents.runtime.hosting.recipe import parse_recipe, with_arguments
-from proctor.agents.runtime.lags import Lags, merged
+from proctor.agents.runtime.lags import Lags, merge_lags
 from proctor.analysis.report import Report
 from proctor.core.types import Score
 
@@ -147,7 +147,7 @@ def test_a_fault_of_the_agent(agent: str, outcome: str, why: str, clock: str, mo
     """The outcome says it, it is no play, the others go on, and nobody tries again."""
     # On a busy machine an agent may come to its third step late, and hang for a short time only.
     monkeypatch.setattr("proctor.agents.envs.referee._hang_seconds", lambda episode: 0.1)
-    # By the real clock the agent has to come to its third step before the world is over.
+    # By the real clock the agent has to come to its third step before the environment is over.
     settings = {"clock": clock, "fps": 20 if clock == "realtime" else 200, "timeout": 15}
     report = play(agent, settings=settings)
     records = list(report.records())
@@ -179,18 +179,18 @@ def test_an_agent_that_hangs_before_it_begins_has_no_more_time_than_to_play(cloc
 
 @pytest.mark.parametrize("clock", [pytest.param("realtime", marks=pytest.mark.slow), "paused"])
 def test_an_agent_that_cuts_its_line_has_left(clock: str) -> None:
-    """The world waits for it, or goes on for many seconds."""
+    """The environment waits for it, or goes on for many seconds."""
     settings = {"clock": clock, "fps": 20, "env_kwargs": {"things": 30}}
     report = play("Bails", settings=settings | {"max_steps": 10 if clock == "paused" else 100})
     assert outcomes(report) == ["played", "agent_crash", "played"]
-    assert "lost the world, which went on" in endings(report)[1].why
+    assert "lost the environment, which went on" in endings(report)[1].why
 
 
 def test_an_agent_that_cuts_its_line_has_left_also_if_the_world_is_over_before_anybody_asks() -> None:
-    settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardWorld"}}
+    settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardEnv"}}
     report = play("BailsAndDawdles", OWN, limit=1, settings=settings)
     assert outcomes(report) == ["agent_crash"]
-    assert "lost the world, which went on" in endings(report)[0].why
+    assert "lost the environment, which went on" in endings(report)[0].why
 
 
 def test_an_agent_that_cannot_be_made(tmp_path: Path) -> None:
@@ -201,16 +201,16 @@ def test_an_agent_that_cannot_be_made(tmp_path: Path) -> None:
     assert "division by zero" in scores(report)[0].why
 
 
-FAULTS_OF_WORLDS = [("RaisingWorld", "the world is broken"), ("DyingWorld", "status 9"), ("HangingWorld", "one step")]
+ENV_FAULTS = [("RaisingEnv", "the environment is broken"), ("DyingEnv", "status 9"), ("HangingEnv", "one step")]
 # One of each kind of fault, clock and player; the other combinations are slow.
-WORLDS = {("RaisingWorld", "step", "model"), ("DyingWorld", "realtime", "agent"), ("HangingWorld", "step", "agent")}
+WORLDS = {("RaisingEnv", "step", "model"), ("DyingEnv", "realtime", "agent"), ("HangingEnv", "step", "agent")}
 
 
 @pytest.mark.parametrize(
     ("kind", "why", "clock", "player"),
     [
         pytest.param(kind, why, clock, player, marks=() if (kind, clock, player) in WORLDS else pytest.mark.slow)
-        for kind, why in FAULTS_OF_WORLDS
+        for kind, why in ENV_FAULTS
         for clock in ("step", "realtime")
         for player in ("agent", "model")
     ],
@@ -236,9 +236,9 @@ def test_world_lost_while_the_agent_plays_is_a_failure_and_not_tried_again(
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ("RaisingResetWorld", "reset raised RuntimeError: the world is broken"),
-        pytest.param("DyingResetWorld", "status 9", marks=pytest.mark.slow),
-        pytest.param("HangingResetWorld", "did not return within 2 s", marks=pytest.mark.slow),
+        ("RaisingResetEnv", "reset raised RuntimeError: the environment is broken"),
+        pytest.param("DyingResetEnv", "status 9", marks=pytest.mark.slow),
+        pytest.param("HangingResetEnv", "did not return within 2 s", marks=pytest.mark.slow),
     ],
 )
 def test_world_that_fails_before_the_agent_begins_is_tried_again_with_another_seed(
@@ -258,7 +258,7 @@ def test_world_that_fails_before_the_agent_begins_is_tried_again_with_another_se
 
 
 def test_world_that_never_begins_is_not_counted_against_the_agent() -> None:
-    settings = {"env_kwargs": {"kind": "RaisingResetWorld"}, "attempts": 1}
+    settings = {"env_kwargs": {"kind": "RaisingResetEnv"}, "attempts": 1}
     once = play("policy", OWN, limit=1, settings=settings)
     assert outcomes(once) == ["env_crash"]
     assert once.metrics["success"].value is None
@@ -267,12 +267,12 @@ def test_world_that_never_begins_is_not_counted_against_the_agent() -> None:
 
 @pytest.mark.parametrize("clock", ["step", pytest.param("realtime", marks=pytest.mark.slow)])
 def test_world_killed_by_its_agent_is_a_failure_and_not_tried_again(clock: str) -> None:
-    settings = {"clock": clock, "fps": 50, "env_kwargs": {"kind": "KnownWorld"}}
-    report = play("KillsTheWorld", OWN, limit=2, settings=settings)
+    settings = {"clock": clock, "fps": 50, "env_kwargs": {"kind": "KnownEnv"}}
+    report = play("KillsTheEnv", OWN, limit=2, settings=settings)
     assert outcomes(report)[0] in ("env_crash", "agent_crash"), "by the clock `step` they share the process"
     assert [len(record.outputs) for record in report.records()] == [1, 1]
     assert outcomes(report)[1] == "completed", "the next episode is played"
-    assert not Path("world.pid").exists(), "at the end it is closed"
+    assert not Path("env.pid").exists(), "at the end it is closed"
     assert report.metrics["success_if_faults_fail"].value == 0.5
 
 
@@ -286,7 +286,7 @@ def test_world_killed_by_its_agent_is_a_failure_and_not_tried_again(clock: str) 
     ],
 )
 def test_world_that_says_no_success_that_could_be_read(success: str, outcome: str, why: str) -> None:
-    report = play("policy", OWN, limit=1, settings={"env_kwargs": {"kind": "VagueWorld", "success": success}})
+    report = play("policy", OWN, limit=1, settings={"env_kwargs": {"kind": "VagueEnv", "success": success}})
     assert outcomes(report) == [outcome]
     assert why in endings(report)[0].why
     assert report.metrics["success_if_faults_fail"].value == (outcome == "completed")
@@ -297,10 +297,10 @@ def test_what_an_agent_raises_after_the_end_of_the_world_is_noted() -> None:
         raise HostedFaultError(Fault("RuntimeError", "too late"))
 
     async def said(closed_at: float | None) -> str:
-        table: Any = EpisodeTable(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
-        table._agent = SimpleNamespace(closed_at=closed_at, pulse=SimpleNamespace(busy_seconds=0.0))
+        session: Any = EnvSession(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        session._agent = SimpleNamespace(closed_at=closed_at, pulse=SimpleNamespace(busy_seconds=0.0))
         episode = Episode(Header("t", {}, "a", 1, 0.0, {}), "events.jsonl", 1, 10.0)
-        why: str = await table._let_finish(asyncio.create_task(raising()), episode)
+        why: str = await session._let_finish(asyncio.create_task(raising()), episode)
         return why
 
     assert asyncio.run(said(None)) == "after the end, the agent: RuntimeError: too late"
@@ -341,7 +341,7 @@ def test_no_process_outlives_the_run(clock: str) -> None:
 
 
 def test_time_is_up() -> None:
-    settings = {"env_kwargs": {"kind": "UnfinishedWorld"}, "timeout": 0.5}
+    settings = {"env_kwargs": {"kind": "UnfinishedEnv"}, "timeout": 0.5}
     report = play("policy", OWN, limit=1, settings=settings)
     assert outcomes(report) == ["timeout"]
     assert report.metrics["success"].value is None
@@ -353,8 +353,8 @@ def test_time_is_up() -> None:
 
 
 def test_the_real_clock_does_not_wait() -> None:
-    """An agent that never answers in time: the world goes on with its idle action, and the ticks are on time."""
-    settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardWorld"}}
+    """An agent that never answers in time: the environment goes on with its idle action, and the ticks are on time."""
+    settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardEnv"}}
     report = play("Dawdles", OWN, settings=settings)
     assert report.run.outcomes == {"completed": 3}
     for ending in endings(report):
@@ -408,23 +408,23 @@ def test_nobody_writes_the_endings_of_episodes_to_come() -> None:
 
 @pytest.mark.parametrize("episodes", [200, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_hundreds_of_episodes_leak_nothing(episodes: int) -> None:
-    """In the harness and in the process of the world: no thread, no file, no process more than after the first ten."""
+    """No more threads, files or processes than after the first ten, in the harness and in the environment's process."""
 
     def held(pid: int) -> tuple[int, int]:
         return len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))
 
     async def main() -> None:
-        world = with_arguments("proctor.agents.envs.catch", "Catch", width=2, height=2, things=1)
-        table = EpisodeTable(world, parse_recipe(f"{PLAYERS}:left", "agent"), "step", Path("process.log"))
+        env = with_arguments("proctor.agents.envs.catch", "Catch", width=2, height=2, things=1)
+        session = EnvSession(env, parse_recipe(f"{PLAYERS}:left", "agent"), "step", Path("process.log"))
         seen = {}
         for number in range(episodes):
             episode = Episode(Header("agents/catch", {}, "left", number, 0.0, {}), f"{number % 10}/events.jsonl", 0, 60)
-            ending = await table.play(episode)
+            ending = await session.play(episode)
             assert ending.outcome == "completed"
             if number in (10, episodes - 1):
                 below = sorted(set(descendants(os.getpid())) - before[0])  # other tests may have servers of their own
                 seen[number] = below, [held(pid) for pid in (os.getpid(), *below)]
-        await table.close()
+        await session.close()
         (processes, early), (processes_now, late) = seen[10], seen[episodes - 1]
         assert processes == processes_now
         assert [files for _, files in early] == [files for _, files in late]
@@ -454,9 +454,9 @@ class SlowToEnd:
 
 def test_cancelled_close_waits_for_both_processes() -> None:
     async def main() -> None:
-        table: Any = EpisodeTable(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
-        table._world, table._agent = processes = SlowToEnd(3), SlowToEnd(30)
-        closing = asyncio.create_task(table.close())
+        session: Any = EnvSession(parse_recipe(f"{PLAYERS}:left", "agent"), None, "realtime", Path("process.log"))
+        session._env, session._agent = processes = SlowToEnd(3), SlowToEnd(30)
+        closing = asyncio.create_task(session.close())
         for _ in range(10):
             await asyncio.sleep(0)
             closing.cancel()
@@ -480,7 +480,7 @@ def test_an_agent_is_known_by_its_source(tmp_path: Path) -> None:
 
 def test_the_guide_runs(proctor: Command, tmp_path: Path) -> None:
     needs.module("gymnasium", "gym")
-    text = (CHECKOUT / "docs" / "worlds.md").read_text()
+    text = (CHECKOUT / "docs" / "environments.md").read_text()
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         name = re.search(r"# (\w+\.py)", block)
         assert name is not None
@@ -503,7 +503,7 @@ def test_lags_add_up(delays: list[int], parts: int) -> None:
     pieces = [Lags(counts={}) for _ in range(parts)]
     for number, delay in enumerate(delays):
         pieces[number % parts].add(delay)
-    together = merged(pieces)
+    together = merge_lags(pieces)
     exact = sorted(max(delay / 1e6, 1e-4) for delay in delays)
     assert together.n == len(delays)
     assert together.longest == exact[-1]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_referee_faults import Hall, descendants
+from test_referee_faults import RefereeProcesses, descendants
 
 from conftest import Command
 from helpers import faulty_agents as fa
@@ -22,7 +22,7 @@ from helpers.paths import HELPERS
 from proctor import evaluate
 from proctor.agents import Task
 from proctor.agents.runtime.hosting.recipe import recipe_of
-from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, Recorded
+from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, RecordingOptions
 from proctor.core.errors import UsageError
 from proctor.core.types import Sample
 from proctor.store import open_store
@@ -121,11 +121,11 @@ def finished() -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--agent", f"{FILE}:Watching"], "is no Agent"),
+        (["--agent", f"{FILE}:Watching"], "is not an Agent"),
         (["--agent", f"{FILE}:Nobody"], "has no 'Nobody'"),
         (["--agent", "nowhere.py:A"], "there is no file"),
         (["--agent", "random"], "--agent module:Class"),
-        (["--model", "scripted/blank"], "exam for agents"),
+        (["--model", "scripted/blank"], "task for agents"),
         ([], "--agent module:Class"),
         (["--model", "scripted/blank", "--agent", f"{FILE}:Good"], "a run needs one of them"),
         (["--agent", f"{FILE}:Good", "--set", "timeout=0"], "timeout"),
@@ -144,44 +144,44 @@ def test_a_hung_agent_oversteps_its_time_by_little(tmp_path: Path) -> None:
     """It is ended by force: nobody waits for what would never come. A busy machine may make some of them late."""
 
     async def overshoots() -> list[float]:
-        hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
+        processes = RefereeProcesses(tmp_path, fa.Sleeping, fa.Watching)
         try:
-            return [(await hall.evaluate(0.1))[1].overshoot for _ in range(2)]
+            return [(await processes.evaluate(0.1))[1].overshoot for _ in range(2)]
         finally:
-            await hall.close()
+            await processes.close()
 
     assert min(asyncio.run(overshoots())) <= 1.0
 
 
 @pytest.mark.parametrize("episodes", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_hundreds_of_episodes_leave_nothing_behind(tmp_path: Path, episodes: int) -> None:
-    async def play(hall: Hall, times: int) -> None:
+    async def play(processes: RefereeProcesses, times: int) -> None:
         for _ in range(times):
-            result, _ = await hall.evaluate(60)
+            result, _ = await processes.evaluate(60)
             assert result.outcome == "completed"
 
     def counts() -> tuple[int, int, int]:
         return threading.active_count(), len(os.listdir("/proc/self/fd")), len(descendants())
 
-    async def settled(hall: Hall) -> list[tuple[int, int]]:
+    async def settled(processes: RefereeProcesses) -> list[tuple[int, int]]:
         """One thread each: that of the last call may still be ending."""
         for _ in range(1_000):
-            found = await hall.inside()
+            found = await processes.inside()
             if all(threads == 1 for threads, _ in found):
                 break
             await asyncio.sleep(0.01)
         return found
 
     async def all_of_them() -> None:
-        hall = Hall(tmp_path, fa.Finishing, fa.Watching)
+        processes = RefereeProcesses(tmp_path, fa.Finishing, fa.Watching)
         try:
-            await play(hall, 3)
-            before, inside = counts(), await settled(hall)
-            await play(hall, episodes)
+            await play(processes, 3)
+            before, inside = counts(), await settled(processes)
+            await play(processes, episodes)
             assert counts() == before
-            assert await settled(hall) == inside, "nor inside the processes of agent and evaluator"
+            assert await settled(processes) == inside, "nor inside the processes of agent and evaluator"
         finally:
-            await hall.close()
+            await processes.close()
 
     nothing = counts()
     asyncio.run(all_of_them())
@@ -203,8 +203,10 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
 
     async def play() -> None:
         task = Task(env_name="none", timeout=60)
-        booth = EpisodeSession(recipe_of(fa.Good), recipe_of(fa.Watching), NO_DISPLAY, Recorded(), tmp_path / "booth")
-        playing = asyncio.create_task(booth.play(task, tmp_path / "episode", Sample("0-0", 0, "")))
+        session = EpisodeSession(
+            recipe_of(fa.Good), recipe_of(fa.Watching), NO_DISPLAY, RecordingOptions(), tmp_path / "session"
+        )
+        playing = asyncio.create_task(session.play(task, tmp_path / "episode", Sample("0-0", 0, "")))
         await asyncio.to_thread(entered.wait)
         for _ in range(10):
             playing.cancel()
@@ -214,7 +216,7 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
         assert not has_left
         with pytest.raises(asyncio.CancelledError):
             await playing
-        await booth.close()
+        await session.close()
 
     monkeypatch.setattr(EpisodeSession, "_start_recording", start)
     asyncio.run(play())
@@ -222,5 +224,5 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
 
 
 def test_a_model_cannot_sit_it() -> None:
-    with pytest.raises(UsageError, match="exam for agents"):
+    with pytest.raises(UsageError, match="task for agents"):
         evaluate(f"{FILE}:Watching", "scripted/blank", limit=1)

@@ -34,7 +34,7 @@ from proctor.agents.games.hexagon.options import TITLE
 from proctor.agents.games.hexagon.rules import LEFT, STRAIGHT, TICKS, Game, Phase
 from proctor.agents.games.hexagon.state import GameState, read_state
 from proctor.agents.games.hexagon.window_players import RandomWindowAgent, ReferenceAgent
-from proctor.agents.runtime.agent_client import LocalPlayer
+from proctor.agents.runtime.agent_client import LocalAgentClient
 from proctor.agents.runtime.evaluator_client import EvaluatorClient
 from proctor.agents.runtime.hosting.recipe import recipe_of
 from proctor.agents.runtime.locking import VARIABLE
@@ -198,12 +198,12 @@ def evaluate(
 
     async def play() -> list[EvaluationResult]:
         judge = EvaluatorClient(recipe_of(HexagonEvaluator), folder / "evaluator.log", environment)
-        players: dict[type[Agent], LocalPlayer] = {}
+        players: dict[type[Agent], LocalAgentClient] = {}
         results = []
         try:
             for agent, told, timeout in episodes:
                 if agent not in players:
-                    players[agent] = LocalPlayer(recipe_of(agent), folder / f"{agent.__name__}.log", environment)
+                    players[agent] = LocalAgentClient(recipe_of(agent), folder / f"{agent.__name__}.log", environment)
                 task = Task(
                     env_name="hexagon",
                     task_description=told,

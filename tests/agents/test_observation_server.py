@@ -1,4 +1,4 @@
-"""The gate between a world by the clock and its agent."""
+"""The gate between an environment by the clock and its agent."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ import pytest
 from helpers import faulty_agents as fa
 from proctor.agents import EpisodeOutcome, EvaluationResult, Task
 from proctor.agents.constants import TIMEOUTS
-from proctor.agents.runtime.agent_client import ROLE, LocalPlayer
+from proctor.agents.runtime.agent_client import ROLE, LocalAgentClient
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.evaluator_client import EvaluatorClient
 from proctor.agents.runtime.hosting.guarded import _is_gone
@@ -32,7 +32,7 @@ from proctor.agents.runtime.hosting.process import HostProcess
 from proctor.agents.runtime.hosting.recipe import recipe_of
 from proctor.agents.runtime.limits import EpisodeLimits
 from proctor.agents.runtime.locking import EnvLock
-from proctor.agents.runtime.referee import Referee, _as_the_agent_hears_it
+from proctor.agents.runtime.referee import Referee, _task_for_agent
 
 LONG = 60.0  # seconds: for what ends by itself
 SHORT = 2.0  # for what ends when time is up: an agent that gets its turn only now and then still does not hang
@@ -41,30 +41,30 @@ HANGING = 0.4  # for what never does anything
 slow = pytest.mark.slow
 
 
-class Hall:
+class RefereeProcesses:
     """One judge and one player, for one evaluation after the other."""
 
     def __init__(self, folder: Path, agent: type, evaluator: type, limits: EpisodeLimits | None = None) -> None:
         lock = {"PROCTOR_ENV_LOCK": str(folder / "lock")}
-        self.judge = EvaluatorClient(recipe_of(evaluator), folder / "evaluator.log", lock, limits=limits)
-        self.player = LocalPlayer(recipe_of(agent), folder / "agent.log", lock)
+        self.evaluator_client = EvaluatorClient(recipe_of(evaluator), folder / "evaluator.log", lock, limits=limits)
+        self.agent_client = LocalAgentClient(recipe_of(agent), folder / "agent.log", lock)
 
     async def evaluate(self, seconds: float = LONG) -> tuple[EvaluationResult, Referee]:
-        supervisor = Referee(self.judge, self.player)
+        referee = Referee(self.evaluator_client, self.agent_client)
         task = Task(env_name="none", timeout=seconds, check_env_interval_seconds=0.05)
-        return await supervisor.evaluate(task), supervisor
+        return await referee.evaluate(task), referee
 
     async def inside(self) -> list[tuple[int, int]]:
         """Threads and open files of the two processes."""
         found = []
-        for process in (await self.player._made(), await self.judge.prepare()):
+        for process in (await self.agent_client._live_process(), await self.evaluator_client.prepare()):
             (pid,) = guarded_by(process.pid)
             found.append((len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))))
         return found
 
     async def close(self) -> None:
-        await self.player.close()
-        await self.judge.end()
+        await self.agent_client.close()
+        await self.evaluator_client.end()
 
 
 def descendants() -> set[int]:
@@ -125,12 +125,12 @@ def run(
     limits: EpisodeLimits | None = None,
 ) -> list[tuple[EvaluationResult, Referee]]:
     async def all_of_them() -> list[tuple[EvaluationResult, Referee]]:
-        hall = Hall(folder, agent, evaluator, limits)
+        processes = RefereeProcesses(folder, agent, evaluator, limits)
         try:
             async with asyncio.timeout(600):
-                return [await hall.evaluate(seconds) for _ in range(times)]
+                return [await processes.evaluate(seconds) for _ in range(times)]
         finally:
-            await hall.close()
+            await processes.close()
 
     return asyncio.run(all_of_them())
 
@@ -160,11 +160,11 @@ MORE_PLAY = [
 def test_play_is_scored(
     tmp_path: Path, agent: type, evaluator: type, seconds: float, outcome: EpisodeOutcome, notes: str
 ) -> None:
-    for result, supervisor in run(tmp_path, agent, evaluator, seconds):
+    for result, referee in run(tmp_path, agent, evaluator, seconds):
         assert result.outcome is outcome, result.notes
         assert result.metrics["success"] is True
         assert notes in result.notes
-        assert 0 < supervisor.elapsed <= seconds
+        assert 0 < referee.elapsed <= seconds
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_an_agent_that_the_task_does_not_reach_is_ended(tmp_path: Path, monkeypa
 
 
 FAULTS = [
-    (fa.Sleeping, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
+    (fa.Sleeping, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never finished its first step"),
     (fa.KillingItsGuardian, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "the process was ended"),
     (fa.Exiting, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "exited with status 3"),
     (fa.Good, fa.ScoreRaises, LONG, EpisodeOutcome.JUDGE_ERROR, "the judge stumbled"),
@@ -211,20 +211,20 @@ FAULTS = [
 ]
 MORE_FAULTS = [
     (fa.Good, fa.WindowGone, LONG, EpisodeOutcome.ENV_CRASH, "the window is gone"),
-    (fa.SpeakingInTongues, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "in words of its own"),
+    (fa.SpeakingInTongues, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "sent an invalid ending"),
     (
         fa.StoppingItsGuardianPlaying,
         fa.Watching,
         LONG,
         EpisodeOutcome.AGENT_CRASH,
-        "the process that guards it was stopped",
+        "its guardian process was stopped",
     ),
     (fa.SleepingLater, fa.Watching, SHORT, EpisodeOutcome.AGENT_HANG, "in one call of _play_env"),
     (fa.Unmakeable, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "no model to be had"),
     (fa.Good, fa.SetupRaises, LONG, EpisodeOutcome.ENV_CRASH, "the game does not start"),
     (fa.Raising, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "RuntimeError: the agent stumbled"),
-    (fa.Spinning, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
-    (fa.HoldingOn, fa.TakingTheLock, HANGING, EpisodeOutcome.AGENT_HANG, "never came to the end"),
+    (fa.Spinning, fa.Watching, HANGING, EpisodeOutcome.AGENT_HANG, "never finished its first step"),
+    (fa.HoldingOn, fa.TakingTheLock, HANGING, EpisodeOutcome.AGENT_HANG, "never finished its first step"),
     (fa.RaisingBefore, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "RuntimeError: the agent never began"),
     (fa.Quitting, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "SystemExit: 3"),
     (fa.Killed, fa.Watching, LONG, EpisodeOutcome.AGENT_CRASH, "killed by signal 9"),
@@ -257,15 +257,15 @@ def test_checks_that_hang_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("proctor.agents.runtime.evaluator_client.SETTLING", 0.1)
 
     async def threads() -> list[int]:
-        hall = Hall(tmp_path, fa.Good, fa.CheckHangs)
+        processes = RefereeProcesses(tmp_path, fa.Good, fa.CheckHangs)
         try:
             found = []
             for _ in range(2):
-                await hall.evaluate(HANGING)
-                found.append((await hall.inside())[1][0])
+                await processes.evaluate(HANGING)
+                found.append((await processes.inside())[1][0])
             return found
         finally:
-            await hall.close()
+            await processes.close()
 
     assert max(asyncio.run(threads())) <= 2, "its own, and that of a call which is just ending"
 
@@ -280,7 +280,7 @@ def test_there_is_a_result_whatever_happens(tmp_path: Path, monkeypatch: pytest.
     async def stumble(*_: object) -> None:
         raise RuntimeError("nobody thought of this")
 
-    monkeypatch.setattr(LocalPlayer, "start", stumble)
+    monkeypatch.setattr(LocalAgentClient, "start", stumble)
     for result, _ in run(tmp_path, fa.Good, fa.Watching):
         assert result.outcome is EpisodeOutcome.JUDGE_ERROR
         assert "nobody thought of this" in result.notes
@@ -312,21 +312,25 @@ def test_a_task_that_cannot_be_carried_to_a_process_is_none(fields: dict[str, An
 
 def test_killing_again_and_again_and_at_once(tmp_path: Path) -> None:
     async def killed() -> tuple[EpisodeOutcome, EpisodeOutcome]:
-        hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
+        processes = RefereeProcesses(tmp_path, fa.Sleeping, fa.Watching)
         try:
             async with asyncio.timeout(600):
-                player = hall.player
-                await player.start(Task(env_name="none", timeout=600))
+                agent_client = processes.agent_client
+                await agent_client.start(Task(env_name="none", timeout=600))
                 with pytest.MonkeyPatch.context() as patch:  # it does not stop by itself, and nobody freezes it
                     patch.setattr(
                         "proctor.agents.runtime.agent_client.TIMEOUTS", msgspec.structs.replace(TIMEOUTS, STOPPING=LONG)
                     )
-                    _, ending, _, _ = await asyncio.gather(player.kill(), player.stop(), player.kill(), player.settle())
-                await asyncio.gather(player.kill(), player.prepare(), player.kill(), player.prepare())
-                result, _ = await hall.evaluate(HANGING)
+                    _, ending, _, _ = await asyncio.gather(
+                        agent_client.kill(), agent_client.stop(), agent_client.kill(), agent_client.settle()
+                    )
+                await asyncio.gather(
+                    agent_client.kill(), agent_client.prepare(), agent_client.kill(), agent_client.prepare()
+                )
+                result, _ = await processes.evaluate(HANGING)
             return ending.outcome, result.outcome
         finally:
-            await hall.close()
+            await processes.close()
 
     assert asyncio.run(killed()) == (EpisodeOutcome.AGENT_CRASH, EpisodeOutcome.AGENT_HANG)
 
@@ -412,7 +416,7 @@ def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path, monkeypatch: pyt
 def test_whoever_went_on_without_the_lock_lets_go_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_ENV_LOCK", str(tmp_path / "lock"))
     lock = EnvLock()
-    lock.patience = 0.05
+    lock.timeout = 0.05
     held, done = threading.Event(), threading.Event()
 
     def hold() -> bool:
@@ -445,13 +449,13 @@ def test_whoever_went_on_without_the_lock_lets_go_of_nothing(tmp_path: Path, mon
 
 def test_a_fault_of_the_agent_ends_the_evaluation_at_once(tmp_path: Path) -> None:
     async def timed() -> float:
-        hall = Hall(tmp_path, fa.RaisingBefore, fa.Watching)
+        processes = RefereeProcesses(tmp_path, fa.RaisingBefore, fa.Watching)
         try:
             started = time.monotonic()
-            await hall.evaluate(600)
+            await processes.evaluate(600)
             return time.monotonic() - started
         finally:
-            await hall.close()
+            await processes.close()
 
     assert asyncio.run(timed()) < 300, "it waited for the whole timeout"
 
@@ -480,12 +484,12 @@ def test_what_an_agent_floods_is_kept_in_bounds(tmp_path: Path) -> None:
 
 def test_a_stop_from_outside(tmp_path: Path) -> None:
     async def stopped() -> EvaluationResult:
-        hall = Hall(tmp_path, fa.Good, fa.Watching)
-        supervisor = Referee(hall.judge, hall.player)
-        evaluation = asyncio.create_task(supervisor.evaluate(Task(env_name="none", timeout=600)))
-        supervisor.stop()
+        processes = RefereeProcesses(tmp_path, fa.Good, fa.Watching)
+        referee = Referee(processes.evaluator_client, processes.agent_client)
+        evaluation = asyncio.create_task(referee.evaluate(Task(env_name="none", timeout=600)))
+        referee.stop()
         result = await evaluation
-        await hall.close()
+        await processes.close()
         return result
 
     assert asyncio.run(stopped()).outcome is EpisodeOutcome.STOPPED
@@ -496,14 +500,14 @@ def test_a_stop_from_outside_in_the_middle_of_a_long_thought(tmp_path: Path) -> 
     """Whoever stops it does not ask what the agent is doing: that it hangs could be seen only when time is up."""
 
     async def stopped() -> EvaluationResult:
-        hall = Hall(tmp_path, fa.Sleeping, fa.Watching)
-        supervisor = Referee(hall.judge, hall.player)
-        evaluation = asyncio.create_task(supervisor.evaluate(Task(env_name="none", timeout=600)))
-        while hall.player._playing is None:  # noqa: ASYNC110 - nobody tells when an agent has begun
+        processes = RefereeProcesses(tmp_path, fa.Sleeping, fa.Watching)
+        referee = Referee(processes.evaluator_client, processes.agent_client)
+        evaluation = asyncio.create_task(referee.evaluate(Task(env_name="none", timeout=600)))
+        while processes.agent_client._playing is None:  # noqa: ASYNC110 - nobody tells when an agent has begun
             await asyncio.sleep(0.001)
-        supervisor.stop()
+        referee.stop()
         result = await evaluation
-        await hall.close()
+        await processes.close()
         return result
 
     assert asyncio.run(stopped()).outcome is EpisodeOutcome.STOPPED
@@ -587,7 +591,7 @@ def test_a_pause_before_the_start_of_the_clock_does_not_count(monkeypatch: pytes
 
 def test_the_agent_is_not_told_the_seed_of_the_world() -> None:
     task = Task(env_name="none", timeout=1, seed=12345)
-    told = _as_the_agent_hears_it(task)
+    told = _task_for_agent(task)
     assert told.seed != task.seed
-    assert told == task.model_copy(update={"seed": told.seed}) == _as_the_agent_hears_it(task)
-    assert _as_the_agent_hears_it(Task(env_name="none", timeout=1)).seed is None
+    assert told == task.model_copy(update={"seed": told.seed}) == _task_for_agent(task)
+    assert _task_for_agent(Task(env_name="none", timeout=1)).seed is None

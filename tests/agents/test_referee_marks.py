@@ -20,7 +20,7 @@ from helpers import referee_sides as rs
 from helpers.paths import HELPERS
 from proctor import evaluate
 from proctor.agents import EpisodeOutcome, EvaluationResult, Task
-from proctor.agents.runtime.agent_client import LocalPlayer
+from proctor.agents.runtime.agent_client import LocalAgentClient
 from proctor.agents.runtime.attempt import Attempts
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.evaluator_client import EvaluatorClient
@@ -67,14 +67,14 @@ def judge_twice(
     """
 
     async def all_of_them() -> list[EvaluationResult]:
-        judge = EvaluatorClient(evaluator, folder / "evaluator.log", limits=limits)
-        player = LocalPlayer(agent, folder / "agent.log", limits=agent_limits or limits)
+        evaluator_client = EvaluatorClient(evaluator, folder / "evaluator.log", limits=limits)
+        agent_client = LocalAgentClient(agent, folder / "agent.log", limits=agent_limits or limits)
         task = Task(env_name="none", timeout=seconds, check_env_interval_seconds=0.05)
         try:
-            return [await within(100, Referee(judge, player).evaluate(task)) for _ in range(2)]
+            return [await within(100, Referee(evaluator_client, agent_client).evaluate(task)) for _ in range(2)]
         finally:
-            await player.close()
-            await judge.close()
+            await agent_client.close()
+            await evaluator_client.close()
 
     return asyncio.run(all_of_them())
 
@@ -116,7 +116,7 @@ def test_episode_at_which_the_referee_stumbles_is_the_agents(monkeypatch: pytest
     monkeypatch.setattr("proctor.agents.runtime.session.EpisodeLog", stumble)
     report = play("Steps", "Stepping", episodes=2)
     assert finishes(report) == [["judge_error"], ["judge_error"]]
-    assert why(report)[0] == "the referee stumbled: OSError: nobody can read events.jsonl"
+    assert why(report)[0] == "the referee failed: OSError: nobody can read events.jsonl"
     assert report.metrics["success_if_faults_fail"].value == 0.0
 
 
@@ -148,7 +148,7 @@ def test_rule_for_another_attempt() -> None:
     def number(*ends: tuple[EpisodeOutcome, bool, bool], most: int = 3) -> int:
         """Attempts that are made when they end so."""
         attempts = Attempts(most)
-        return next((i for i, end in enumerate(ends, 1) if not attempts.go_on_after(*end)), len(ends) + 1)
+        return next((i for i, end in enumerate(ends, 1) if not attempts.should_retry(*end)), len(ends) + 1)
 
     lost, seen, cut = (
         (EpisodeOutcome.ENV_CRASH, False),
@@ -276,17 +276,17 @@ def test_hook_of_an_evaluator_that_raises_no_exception(
 @pytest.mark.parametrize("hook", ["_pause_environment", "_resume_environment", "_close_environment"])
 def test_environment_that_raises_no_exception_when_it_is_to_wait(tmp_path: Path, hook: str, error: str) -> None:
     async def turned() -> None:
-        judge = EvaluatorClient(
+        evaluator_client = EvaluatorClient(
             recipe_of(rs.RaisingEvaluator, (hook, error)), tmp_path / "evaluator.log", clock="paused"
         )
-        player = LocalPlayer(recipe_of(rs.Pensive), tmp_path / "agent.log")
-        clock = player.clock = Clock(judge, 600)
+        agent_client = LocalAgentClient(recipe_of(rs.Pensive), tmp_path / "agent.log")
+        clock = agent_client.clock = Clock(evaluator_client, 600)
         try:
             task = Task(env_name="none", timeout=600)
-            result = await within(100, Referee(judge, player, clock=clock).evaluate(task))
+            result = await within(100, Referee(evaluator_client, agent_client, clock=clock).evaluate(task))
         finally:
-            await player.close()
-            await within(100, judge.close())
+            await agent_client.close()
+            await within(100, evaluator_client.close())
         wanted = EpisodeOutcome.COMPLETED if hook == "_close_environment" else EpisodeOutcome.JUDGE_ERROR
         assert result.outcome is wanted, result.notes
 

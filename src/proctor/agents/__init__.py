@@ -1,4 +1,4 @@
-"""Agents that play in real time, and evaluators that judge them."""
+"""Agents that play in real time, and evaluators that score them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agent: whoever plays. A subclass says in `_play_env` what it does next."""
+"""Agent, the base class of agents that play in real time."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ class Agent(Participant, ABC):
 
 
 class HostedAgent:
-    """An agent in its process: plays a task until it is over for one of the two."""
+    """Hosts an agent in its process and plays tasks with it."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        made = recipe.made()
-        if not isinstance(made, Agent):
-            raise TypeError(f"{recipe.name} is no Agent: it must extend proctor.agents.Agent")
-        self._agent, self._host = made, host
+        agent = recipe.build()
+        if not isinstance(agent, Agent):
+            raise TypeError(f"{recipe.name} is not an Agent: it must extend proctor.agents.Agent")
+        self._agent, self._host = agent, host
         if ISOLATED in os.environ:
-            recording.sink = host.notify  # its files are out of reach
-        self._told_to_stop = threading.Event()
-        self._world_turned = threading.Event()
+            recording.sink = host.notify  # a sandbox cannot reach the log
+        self._stop_requested = threading.Event()
+        self._clock_turned = threading.Event()
 
-    def play(self, told: dict[str, Any], folder: str, can_pause: bool) -> dict[str, Any]:
+    def play(self, message: dict[str, Any], folder: str, can_pause: bool) -> dict[str, Any]:
         recording.begin(folder)
         thinking.begin(self._turn if can_pause else None)
-        task, agent, pulse = Task(**told), self._agent, self._host.pulse
-        self._told_to_stop.clear()
+        task, agent, pulse = Task(**message), self._agent, self._host.pulse
+        self._stop_requested.clear()
         agent.stop_event.clear()
         pulse.clear()
         pulse.begin(IN_AGENT)
@@ -67,30 +67,30 @@ class HostedAgent:
                 pulse.end()
         except BaseException as fault:
             self._host.notify({RAISED: described(fault)})
-            # First the referee looks at what the agent has left: the hook may take its time, or change it.
-            self._told_to_stop.wait(TIMEOUTS.STARTING)
+            # The referee looks at the environment first: the hook may be slow, or change it.
+            self._stop_requested.wait(TIMEOUTS.STARTING)
             raise
         finally:
             try:
                 agent._finish_task_hook(task)
-            except BaseException as fault:  # the play is over, and was what it was
+            except BaseException as fault:  # it does not change how the task ended
                 error = f"_finish_task_hook: {described(fault).text}"
-        by_hand = goes_on and not self._told_to_stop.is_set()
+        by_hand = goes_on and not self._stop_requested.is_set()
         outcome = EpisodeOutcome.STOPPED if by_hand else EpisodeOutcome.COMPLETED
         return AgentEnding(outcome=outcome, error=error, actions=pulse.calls).model_dump(mode="json")
 
     def _turn(self, still: bool) -> None:
-        """The world stands still, or goes on. How long the agent was thinking is not how long its step has taken."""
-        self._world_turned.clear()
+        """Pauses or resumes the environment. The time of a pause does not count as time of the step."""
+        self._clock_turned.clear()
         self._host.notify(still)
-        self._world_turned.wait()
+        self._clock_turned.wait()
         self._host.pulse.begin(IN_AGENT)
 
-    def world_turned(self) -> None:
-        self._world_turned.set()
+    def clock_turned(self) -> None:
+        self._clock_turned.set()
 
     def stop(self) -> None:
-        self._told_to_stop.set()
+        self._stop_requested.set()
         self._agent.stop_event.set()
 
     def stop_by_hand(self) -> None:

@@ -1,4 +1,4 @@
-"""An agent as the candidate of a run."""
+"""AgentCandidate, the candidate of a run with an agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMED = ("random",)
 
 
 class AgentCandidate(Candidate):
-    """Whoever plays: a class or function of a user's, or one that has a name here."""
+    """An agent: a user's class or function, a built-in name, or the address of a server."""
 
     def __init__(self, name: str, recipe: Recipe | None) -> None:
         self.name, self.recipe = name, recipe
@@ -26,7 +26,7 @@ class AgentCandidate(Candidate):
         return self.name if self.name.startswith(URL_PREFIXES) else ""
 
     def identity(self) -> dict[str, str]:
-        found = None if self.recipe is None else hash_source(self.recipe.found())
+        found = None if self.recipe is None else hash_source(self.recipe.load())
         return {"agent": self.name} | ({} if found is None else {"sha256": found["sha256"]})
 
 
@@ -39,7 +39,7 @@ def open_agent(text: str) -> Candidate:
 
 
 def _address(text: str) -> str:
-    """Of a server, and nothing that should not stand in a report."""
+    """Returns the address of a server; refuses one that contains a token."""
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port

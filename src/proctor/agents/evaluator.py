@@ -1,4 +1,4 @@
-"""Evaluator: whoever sets up the environment, sees when it is over, and judges."""
+"""Evaluator, the base class of evaluators: they set up the environment, detect its end and score the agent."""
 
 from __future__ import annotations
 
@@ -21,55 +21,55 @@ from proctor.agents.runtime.recording import recording
 from proctor.agents.success import read_success, without_infinite
 from proctor.agents.types import EvaluationResult, Task
 
-PATIENCE = 1.0  # seconds that a judge waits for an agent that does not let go of the environment
+LOCK_TIMEOUT = 1.0  # seconds for which an evaluator waits for an agent that holds the lock of the environment
 
 
 class Evaluator(Participant, ABC):
-    """Judges an agent in an environment."""
+    """Scores an agent in an environment."""
 
     role: ClassVar[str] = "evaluator"
-    uses_desktop: ClassVar[bool] = True  # False: it needs no display, and there is nothing to film
-    has_success: ClassVar[bool] = True  # False: nobody says what success is; such an episode is `played`
+    uses_desktop: ClassVar[bool] = True  # False: it needs no display, and nothing is recorded
+    has_success: ClassVar[bool] = True  # False: there is no criterion of success; the outcome is `played`
     default_port = NETWORK.EVALUATOR_PORT
 
-    folder: Path | None = None  # for files of the attempt that is under way
-    clock: ClockName = "realtime"  # or paused: the environment will be told to wait while the agent thinks
-    setup_timeout: float = TIMEOUTS.SETUP  # seconds after which _setup_environment is given up
+    folder: Path | None = None  # for files of the current attempt
+    clock: ClockName = "realtime"  # or paused: the environment is paused while the agent thinks
+    setup_timeout: float = TIMEOUTS.SETUP  # seconds that _setup_environment may take
 
     def _check_env_continue(self, task: Task) -> bool:
-        """Whether the task should go on: asked again and again while the agent plays, about every 0.1 s."""
+        """Whether the task should continue: called about every 0.1 s while the agent plays."""
         return True
 
     def _check_env_continue_timer(self, task: Task) -> bool:
-        """The same, on its own, every `task.check_env_interval_seconds`."""
+        """The same, called independently every `task.check_env_interval_seconds`."""
         return True
 
     @classmethod
     def exam(cls) -> type:
-        """The exam of the core that this evaluator sets: `proctor run path/to/file.py:Class --agent …`."""
+        """The task of this evaluator: `proctor run path/to/file.py:Class --agent …`."""
         from proctor.agents.evaluator_task import task_of
 
         return task_of(cls)
 
     @abstractmethod
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        """The result of a task that was played for so many seconds; the note says how it ended."""
+        """Returns the result of a task that took so many seconds; the note says how it ended."""
 
     def _setup_environment(self, task: Task) -> None:
         """Called before the agent starts: start or restart the game, bring up its window."""
 
     def _pause_environment(self) -> None:
-        """The environment is to stand still, and not to notice. Whoever overrides these two can be set by `paused`."""
+        """Pauses the environment. An evaluator that overrides this and `_resume_environment` allows clock=paused."""
 
     def _resume_environment(self) -> None:
-        """It goes on, as if no time had passed."""
+        """Resumes the environment, as if no time had passed."""
 
     def _close_environment(self) -> None:
-        """Called once, after the last task: what is still there of the environment can go."""
+        """Called once, after the last task: removes the environment."""
 
     @classmethod
     def check_requirements(cls, clock: ClockName) -> None:
-        """Raises UsageError if this machine lacks what every episode would need: asked before the first."""
+        """Raises UsageError if this machine lacks a requirement; called before the first episode."""
 
     @classmethod
     def can_pause(cls) -> bool:
@@ -77,25 +77,25 @@ class Evaluator(Participant, ABC):
 
 
 class HostedEvaluator:
-    """An evaluator in its process."""
+    """Hosts an evaluator in its process."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        made = recipe.made()
-        if not isinstance(made, Evaluator):
-            raise TypeError(f"{recipe.name} is no Evaluator: it must extend proctor.agents.Evaluator")
-        self._evaluator = made
-        made.stop_event.told = lambda: host.notify("stop")
-        env_lock.patience = PATIENCE
+        evaluator = recipe.build()
+        if not isinstance(evaluator, Evaluator):
+            raise TypeError(f"{recipe.name} is not an Evaluator: it must extend proctor.agents.Evaluator")
+        self._evaluator = evaluator
+        evaluator.stop_event.on_set = lambda: host.notify("stop")
+        env_lock.timeout = LOCK_TIMEOUT
 
     def watches(self) -> list[str]:
-        """Those of its checks that can end a task."""
+        """The checks that the evaluator overrides."""
         kind = type(self._evaluator)
         names = ("_check_env_continue", "_check_env_continue_timer")
         return [name.lstrip("_") for name in names if getattr(kind, name) is not getattr(Evaluator, name)]
 
     def is_sound(self) -> bool:
-        """False where an agent has cut its connection to the display."""
-        if "proctor.agents.desktop.names" not in sys.modules:  # it has never looked
+        """False if an agent has cut its connection to the display."""
+        if "proctor.agents.desktop.names" not in sys.modules:  # it is not connected
             return True
         from proctor.agents.desktop.interface import answers
         from proctor.agents.desktop.names import desktop
@@ -103,7 +103,7 @@ class HostedEvaluator:
         return desktop.cache_info().currsize == 0 or answers(desktop())
 
     def shows_window(self, title: str) -> bool | None:
-        """Whether there is a window with this in its title. None where there is no desktop, or no title to look for."""
+        """Whether a window has this in its title; None without a desktop or a title."""
         if not (title and self._evaluator.uses_desktop and os.environ.get("DISPLAY")):
             return None
         from proctor.agents.desktop.interface import has_window
@@ -111,19 +111,19 @@ class HostedEvaluator:
 
         return has_window(desktop(), title)
 
-    def setup_environment(self, told: dict[str, Any], folder: str, clock: ClockName, setup_timeout: float) -> None:
-        recording.begin(folder, is_player=False)
+    def setup_environment(self, message: dict[str, Any], folder: str, clock: ClockName, setup_timeout: float) -> None:
+        recording.begin(folder, by_agent=False)
         self._evaluator.setup_timeout = setup_timeout
         self._evaluator.folder = Path(folder) if folder else None
         self._evaluator.clock = clock
         self._evaluator.stop_event.clear()
-        self._evaluator._setup_environment(Task(**told))
+        self._evaluator._setup_environment(Task(**message))
 
-    def check_env_continue(self, told: dict[str, Any]) -> bool:
-        return bool(self._evaluator._check_env_continue(Task(**told)))
+    def check_env_continue(self, message: dict[str, Any]) -> bool:
+        return bool(self._evaluator._check_env_continue(Task(**message)))
 
-    def check_env_continue_timer(self, told: dict[str, Any]) -> bool:
-        return bool(self._evaluator._check_env_continue_timer(Task(**told)))
+    def check_env_continue_timer(self, message: dict[str, Any]) -> bool:
+        return bool(self._evaluator._check_env_continue_timer(Task(**message)))
 
     def pause_environment(self) -> None:
         self._evaluator._pause_environment()
@@ -134,22 +134,22 @@ class HostedEvaluator:
     def close_environment(self) -> None:
         self._evaluator._close_environment()
 
-    def score_task(self, told: dict[str, Any], elapsed: float, note: str) -> dict[str, Any]:
-        result = self._evaluator._score_task(Task(**told), elapsed, note)
+    def score_task(self, message: dict[str, Any], elapsed: float, note: str) -> dict[str, Any]:
+        result = self._evaluator._score_task(Task(**message), elapsed, note)
         if not isinstance(result, EvaluationResult):
             raise TypeError(f"_score_task must give an EvaluationResult, not {result!r}")
-        given = {str(key): _plain(value) for key, value in result.metrics.items()}
+        given = {str(key): _to_plain(value) for key, value in result.metrics.items()}
         read_success(given, self._evaluator.has_success)
         metrics, unfit = _storable(given)
         metrics, bad = without_infinite(metrics)
-        said = [f"the metric {name} is {given[name]}, and left out" for name in bad]
-        said += [f"the metric {name} is left out: {why}" for name, why in unfit.items()]
-        notes = "; ".join(filter(None, [result.notes, *said])).encode(errors="replace").decode()
+        dropped = [f"the metric {name} is {given[name]}, and left out" for name in bad]
+        dropped += [f"the metric {name} is left out: {why}" for name, why in unfit.items()]
+        notes = "; ".join(filter(None, [result.notes, *dropped])).encode(errors="replace").decode()
         return result.model_copy(update={"metrics": metrics, "notes": notes}).model_dump(mode="json")
 
 
 def _storable(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Those that can be kept in a record, and why the others cannot."""
+    """Returns the metrics that can be stored, and why the others cannot."""
     unfit = {}
     for name, value in metrics.items():
         try:
@@ -160,10 +160,10 @@ def _storable(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     return {name: value for name, value in metrics.items() if name not in unfit}, unfit
 
 
-def _plain(value: Any) -> Any:
-    """A number of numpy as a number."""
+def _to_plain(value: Any) -> Any:
+    """Converts numbers of numpy to plain numbers."""
     if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): _to_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(inner) for inner in value]
+        return [_to_plain(inner) for inner in value]
     return value.item() if hasattr(value, "item") and getattr(value, "size", 0) == 1 else value

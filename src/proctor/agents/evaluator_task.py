@@ -1,4 +1,4 @@
-"""An evaluator as an exam of the core: each sample is an episode, each attempt at it an output."""
+"""An evaluator as a task: each sample is an episode, each output an attempt at it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proctor.agents.constants import DEFAULT_EPISODES
 from proctor.agents.human import HumanCandidate, check_display, find_display, is_human
 from proctor.agents.metrics import EpisodeTally, Facts
 from proctor.agents.outcome import PLAYED, EpisodeOutcome
-from proctor.agents.remote.address import RemoteAddress, held_by
+from proctor.agents.remote.address import RemoteAddress, describe_isolation
 from proctor.agents.runtime.attempt import Attempt, Attempts, another_seed, interrupted
 from proctor.agents.runtime.hosting.isolation import open_isolation
 from proctor.agents.runtime.hosting.recipe import Recipe, recipe_of
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("proctor.agents")
 
-NO_PART_OF_A_TASK = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
+NON_TASK_SETTINGS = frozenset(EpisodeLimits.__struct_fields__) - {"timeout"}
 
 
 class EpisodeSettings(EpisodeLimits, frozen=True):
-    """The task that every episode sets."""
+    """Settings of an evaluator task: the fields of each episode's task, and the limits."""
 
     env_name: str = ""
     window_name: str = ""
@@ -57,7 +57,7 @@ class EpisodeSettings(EpisodeLimits, frozen=True):
 
 
 class EvaluatorTask(Task):
-    """Made from an evaluator's class by `exam_of`."""
+    """Created from an evaluator's class by `task_of`."""
 
     version = "2"  # since an episode is played once
     evaluator: ClassVar[Recipe]
@@ -73,21 +73,21 @@ class EvaluatorTask(Task):
         return config.limit or DEFAULT_EPISODES
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
-        told = self.task_fields()
+        fields = self.task_fields()
         for index in range(config.limit_start, config.limit_start + self.count(config)):
             drawn = mix(config.seed, index)
             identifier = UUID(int=drawn << 64 | mix(drawn), version=4)  # the same whenever the run is resumed
-            task = told | {"task_id": str(identifier), "seed": drawn >> 33}
-            description = told.get("task_description") or told.get("env_name", "")
+            task = fields | {"task_id": str(identifier), "seed": drawn >> 33}
+            description = fields.get("task_description") or fields.get("env_name", "")
             yield Sample(f"{config.seed}-{index}", index, description, seed=drawn >> 33, metadata={"task": task})
 
     def task_fields(self) -> dict[str, Any]:
-        """Those of the task that every episode sets."""
-        told: dict[str, Any] = msgspec.to_builtins(self.settings)
-        return {key: value for key, value in told.items() if key not in NO_PART_OF_A_TASK}
+        """The fields that the tasks of all episodes share."""
+        fields: dict[str, Any] = msgspec.to_builtins(self.settings)
+        return {key: value for key, value in fields.items() if key not in NON_TASK_SETTINGS}
 
     def evaluator_recipe(self) -> Recipe:
-        """How the evaluator is made, in its process."""
+        """How the evaluator is created in its process."""
         return self.evaluator
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
@@ -111,24 +111,24 @@ class EvaluatorTask(Task):
                 f"{self.name}: its evaluator cannot stop the environment, as clock=paused would need: "
                 "it has no _pause_environment and _resume_environment."
             )
-        # What a run that was cut short has left. What appears later is no word of ours.
+        # Left by an interrupted run. An agent may write folders later.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{EVENTS}")}
         self._isolation = await asyncio.to_thread(open_isolation, config, window=self._has_display(config))
-        self.agent_held = held_by(config, self._isolation)
-        self._booths: list[EpisodeSession] = []
+        self.agent_held = describe_isolation(config, self._isolation)
+        self._sessions: list[EpisodeSession] = []
         self._numbers = count(1)
 
     def _has_display(self, config: RunConfig) -> bool:
         return self.uses_desktop and config.display != "none"
 
     async def close(self) -> None:
-        for booth in self._booths:
-            await booth.close()
+        for session in self._sessions:
+            await session.close()
 
     async def ask(
         self, sample: Sample, epoch: int, candidate: Candidate, config: RunConfig, done: Sequence[Output]
     ) -> AsyncGenerator[Output]:
-        agent = self._player(candidate, sample, config)
+        agent = self._session_agent(candidate, sample, config)
         first = _agent_task(sample)
         attempts = Attempts(self.settings.attempts)
         for number in count():
@@ -140,7 +140,7 @@ class EvaluatorTask(Task):
                 left = interrupted(folder / EVENTS, task.seed, self.agent_held) if folder in self._left else None
                 played = left or await self._play(agent, task, folder, sample, config)
                 yield Output(msgspec.json.encode(played).decode(), played.usage, played.outcome, played.elapsed)
-            if not attempts.go_on_after(played.outcome, played.by_agent, played.interrupted):
+            if not attempts.should_retry(played.outcome, played.by_agent, played.interrupted):
                 return
 
     async def _play(
@@ -151,28 +151,29 @@ class EvaluatorTask(Task):
         sample: Sample,
         config: RunConfig,
     ) -> Attempt:
-        # With the task that follows in the log it is enough to play the episode again.
+        # Together with the task in the log it suffices to replay the episode.
         about = {"exam": self.name, "settings": msgspec.to_builtins(self.settings), "display": config.display}
-        booth = self._booths.pop() if self._booths else self._new_booth(agent, config)
+        session = self._sessions.pop() if self._sessions else self._new_session(agent, config)
         try:
-            return await booth.play(task, folder, sample, about)
+            return await session.play(task, folder, sample, about)
         except ProctorError:
             raise  # concerns the whole run
         except Exception as error:
-            # Else an agent that makes the referee stumble would have its episode forgotten.
-            logger.exception("the referee stumbled over %s", task.task_id)
-            await booth.close()
-            why = f"the referee stumbled: {type(error).__name__}: {error}"
-            facts: dict[str, Any] = {"by_agent": booth.has_begun, "seed": task.seed, "held": self.agent_held}
+            # Otherwise an agent that causes an error in the referee would have its episode dropped.
+            logger.exception("the referee failed in %s", task.task_id)
+            await session.close()
+            why = f"the referee failed: {type(error).__name__}: {error}"
+            facts: dict[str, Any] = {"by_agent": session.has_begun, "seed": task.seed, "held": self.agent_held}
             return Attempt(EpisodeOutcome.JUDGE_ERROR, {}, why, 0.0, 0.0, 0, **facts)
         finally:
-            self._booths.append(booth)
+            self._sessions.append(session)
 
-    def _player(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Candidates:
+    def _session_agent(self, candidate: Candidate, sample: Sample, config: RunConfig) -> Candidates:
         if isinstance(candidate, Model):
             if not self.uses_desktop:
                 raise UsageError(
-                    f"{self.name} is an exam for agents, and shows a model nothing: give one with --agent module:Class."
+                    f"{self.name} is a task for agents: it has no display that a model could see. "
+                    "Give an agent with --agent module:Class."
                 )
             return candidate, self.request(sample, 0, config).sampling
         if isinstance(candidate, AgentCandidate) and candidate.url:
@@ -187,25 +188,27 @@ class EvaluatorTask(Task):
         from proctor.agents.agent import Agent
 
         if not isinstance(candidate, AgentCandidate) or candidate.recipe is None:
-            raise UsageError(f"{self.name} is an exam for agents: give one with --agent module:Class.")
-        found = candidate.recipe.found()
-        if not (isinstance(found, type) and issubclass(found, Agent)):
-            raise UsageError(f"{candidate.name} is no Agent: it must be a class that extends proctor.agents.Agent.")
+            raise UsageError(f"{self.name} is a task for agents: give one with --agent module:Class.")
+        cls = candidate.recipe.load()
+        if not (isinstance(cls, type) and issubclass(cls, Agent)):
+            raise UsageError(f"{candidate.name} is not an Agent: it must be a class that extends proctor.agents.Agent.")
         return candidate.recipe
 
-    def _new_booth(self, agent: Candidates, config: RunConfig) -> EpisodeSession:
-        from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, Recorded
+    def _new_session(self, agent: Candidates, config: RunConfig) -> EpisodeSession:
+        from proctor.agents.runtime.session import NO_DISPLAY, EpisodeSession, RecordingOptions
 
         display = config.display if self.uses_desktop else NO_DISPLAY
         if isinstance(agent, HumanCandidate):
             display = find_display(config, self.name)
-        folder = self.artifacts / f"booth-{next(self._numbers)}"
-        recorded = Recorded(config.film, config.owamcap)
+        folder = self.artifacts / f"session-{next(self._numbers)}"
+        recording_options = RecordingOptions(config.film, config.owamcap)
         limits = self.settings.shared_by(config.parallel)
-        return EpisodeSession(agent, self.evaluator_recipe(), display, recorded, folder, limits, self._isolation)
+        return EpisodeSession(
+            agent, self.evaluator_recipe(), display, recording_options, folder, limits, self._isolation
+        )
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
-        """Of the last attempt."""
+        """Scores the last attempt."""
         played = msgspec.json.decode(outputs[-1].text, type=Attempt)
         if not played.outcome.is_play:
             return Score(None, played.outcome, played.metrics, played.notes)
@@ -215,8 +218,8 @@ class EvaluatorTask(Task):
             return Score(
                 None, EpisodeOutcome.JUDGE_ERROR, played.metrics, "; ".join(filter(None, [str(error), played.notes]))
             )
-        unsaid = value is None and played.outcome is EpisodeOutcome.COMPLETED
-        return Score(value, PLAYED if unsaid else played.outcome, played.metrics, played.notes)
+        undecided = value is None and played.outcome is EpisodeOutcome.COMPLETED
+        return Score(value, PLAYED if undecided else played.outcome, played.metrics, played.notes)
 
     def tally(self) -> Tally:
         return EpisodeTally(self.metric, self._facts)
@@ -239,7 +242,7 @@ def _agent_task(sample: Sample) -> AgentTask:
     try:
         from proctor.agents.types import Task as AgentTask
     except ModuleNotFoundError:
-        raise MissingExtraError("an exam of agents", "agents") from None
+        raise MissingExtraError("an agent task", "agents") from None
     return AgentTask(**sample.metadata["task"])
 
 

@@ -1,4 +1,4 @@
-"""A person as the candidate of a run: plays in windows on the display of the user."""
+"""HumanCandidate: a person who plays in windows on the display of the user."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from proctor.core.config import RunConfig
 from proctor.core.errors import UsageError
 
 HUMAN = "human"
-VIRTUAL = "virtual"  # what --display is unless it is given
+VIRTUAL = "virtual"  # the default of --display
 NAME = re.compile(r"[\w.-]{1,80}")
 
 
 class HumanCandidate(Candidate):
-    """`human`, or `human:NAME` where several are to be told apart."""
+    """`human`, or `human:NAME` to distinguish several people."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -25,7 +25,7 @@ class HumanCandidate(Candidate):
 
 
 def is_human(agent: str) -> bool:
-    """A file or module of this name has another: human.py:Class, package.human:Class."""
+    """Whether the name is `human` or `human:NAME`; files and modules are human.py:Class or package.human:Class."""
     return agent.partition(":")[0] == HUMAN
 
 
@@ -37,7 +37,7 @@ def open_human(text: str) -> HumanCandidate:
 
 
 def find_display(config: RunConfig, task: str) -> str:
-    """Where the person plays: unless another is named, on the display that this process would use itself."""
+    """The display on which the person plays: by default $DISPLAY."""
     if config.parallel > 1:
         raise UsageError("--agent human: one person plays one episode at a time; leave out --parallel.")
     if config.display == "none":
@@ -54,7 +54,7 @@ def find_display(config: RunConfig, task: str) -> str:
 
 
 def check_display(name: str) -> None:
-    """Found out before the first episode."""
+    """Raises before the first episode if the display cannot be used."""
     from proctor.agents.desktop.interface import DesktopError
     from proctor.agents.desktop.x11 import XDesktop
 

@@ -1,4 +1,4 @@
-"""Metrics of episodes: how many succeeded, what was measured in them, and how late everybody was."""
+"""Metrics of episodes: successes, numbers measured in them, and delays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from proctor.agents.outcome import EpisodeOutcome
-from proctor.agents.runtime.lags import Lags, merged
+from proctor.agents.runtime.lags import Lags, merge_lags
 from proctor.core.types import IF_FAULTS_FAIL, Metric, Output, Record, Score
 from proctor.metrics.statistics import student_mean
 from proctor.metrics.summary import MeanScore
@@ -20,12 +20,12 @@ AGENTS_FAULTS = (
     EpisodeOutcome.AGENT_HANG,
     EpisodeOutcome.STOPPED,
 )  # for an agent can stop itself, too
-LOST = "lost"  # begins the names of counts of attempts that were made again
-LAGS = ("observation", "reaction", "action")  # in the order in which they come about
+LOST = "lost"  # prefix of the counts of retried attempts
+LAGS = ("observation", "reaction", "action")  # in order of time
 
 
 class Facts(Struct, frozen=True):
-    """What an episode that was played adds to the metrics of a run."""
+    """What a scored episode adds to the metrics of a run."""
 
     means: dict[str, float] = {}
     counts: dict[str, int] = {}
@@ -74,7 +74,7 @@ class EpisodeTally:
 
 
 class _Played(Struct, frozen=True):
-    """What the outputs of all exams for agents have in common."""
+    """The fields that the outputs of all agent tasks share."""
 
     outcome: EpisodeOutcome
     lags: dict[str, Lags] = {}
@@ -85,7 +85,7 @@ _read = msgspec.json.Decoder(_Played).decode
 
 
 def _is_lost(output: Output, score: Score) -> bool:
-    """Whether the environment or the evaluator failed after the agent had begun: it may have caused that."""
+    """Whether the environment or the evaluator failed after the agent had begun, which may have caused it."""
     try:
         played = _read(output.text)
     except msgspec.DecodeError:
@@ -94,7 +94,7 @@ def _is_lost(output: Output, score: Score) -> bool:
 
 
 def gather_lags(records: Iterable[Record]) -> dict[str, Lags]:
-    """The delays of all episodes that were played, by kind; none where the records are not of agents."""
+    """The delays of all scored episodes, by kind; empty if the records are not of agents."""
     found: dict[str, list[Lags]] = {}
     for record in records:
         if record.score is None or not record.outputs:
@@ -106,7 +106,7 @@ def gather_lags(records: Iterable[Record]) -> dict[str, Lags]:
         for name, lags in played.lags.items() if played.outcome.is_play else ():
             found.setdefault(name, []).append(lags)
     order = [*LAGS, *sorted(found.keys() - set(LAGS))]
-    return {name: merged(found[name]) for name in order if name in found}
+    return {name: merge_lags(found[name]) for name in order if name in found}
 
 
 def _names(dictionaries: Iterable[dict[str, float]] | Iterable[dict[str, int]]) -> list[str]:
@@ -119,10 +119,10 @@ def _average(group: list[Facts], name: str) -> float | None:
 
 
 def _lags(episodes: list[Facts]) -> dict[str, Metric]:
-    """In milliseconds, over all actions of all episodes."""
+    """Summarizes delays in milliseconds, over all actions of all episodes."""
     found = {}
     for name in LAGS:
-        lags = merged(facts.lags[name] for facts in episodes if name in facts.lags)
+        lags = merge_lags(facts.lags[name] for facts in episodes if name in facts.lags)
         if lags.n:
             figures = {"p50": lags.quantile(0.5), "p95": lags.quantile(0.95), "max": lags.longest}
             for which, value in figures.items():

@@ -1,4 +1,4 @@
-"""What agents and evaluators have in common: a stop event, and a server of their own."""
+"""The base of Agent and Evaluator: a stop event and a server."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ if TYPE_CHECKING:
 
 
 class StopEvent(threading.Event):
-    """An event that also tells somebody when it is set."""
+    """An event that calls `on_set` when it is set."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: Callable[[], None] = lambda: None
+        self.on_set: Callable[[], None] = lambda: None
 
     def set(self) -> None:
         super().set()
-        self.told()
+        self.on_set()
 
 
 class Participant:
     """Base of Agent and Evaluator.
 
-    What plays and what judges runs in a process of its own, which makes the object anew with the arguments that the
-    constructor was given here. So it can be ended when it hangs, while its server goes on answering.
+    The agent or evaluator runs in a separate process, which creates the object again with the arguments of the
+    constructor. So it can be killed when it hangs, while its server still answers.
     """
 
     role: ClassVar[str]
     default_port: ClassVar[int]
-    stop_event: StopEvent  # set, it ends the task that is under way
+    stop_event: StopEvent  # set, it ends the current task
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _server: SideServer | None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        # Here and not in __init__: a subclass may forget to call that one, and its arguments are not ours to see there.
-        made = super().__new__(cls)
-        made.stop_event = StopEvent()
-        made._arguments, made._server = (args, kwargs), None
-        return made
+        # Not in __init__: a subclass may not call it, and its arguments are only visible here.
+        instance = super().__new__(cls)
+        instance.stop_event = StopEvent()
+        instance._arguments, instance._server = (args, kwargs), None
+        return instance
 
     @property
     def recipe(self) -> Recipe:
@@ -54,14 +54,14 @@ class Participant:
         self._new_server(host, port, options).run()
 
     def run_background(self, host: str = NETWORK.DEFAULT_HOST, port: int | None = None, **options: Any) -> str | None:
-        """Serves in the background; gives the address once it answers, or None if it could not be started."""
+        """Serves in the background; returns the address once it answers, or None if it could not be started."""
         if self._server is not None:
             self._server.close()
         self._server = self._new_server(host, port, options)
         return self._server.run_background()
 
     def close(self) -> None:
-        """Ends the server in the background, and whatever it has running."""
+        """Ends the server in the background and its processes."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -70,5 +70,5 @@ class Participant:
         from proctor.agents.server.server import new_server  # FastAPI takes its time
 
         server = new_server(self.role, self.recipe, host, self.default_port if port is None else port, **options)
-        self.stop_event.told = server.stop_task
+        self.stop_event.on_set = server.stop_task
         return server

@@ -1,4 +1,4 @@
-"""`success` among the metrics of an evaluator: what a task is scored by."""
+"""`success` among the metrics of an evaluator, by which an episode is scored."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ SUCCESS = "success"
 
 
 class SuccessError(ValueError):
-    """There is no success, or none that a score could be made of."""
+    """The success is missing or invalid."""
 
 
 def read_success(metrics: dict[str, Any], required: bool = True) -> float | None:
-    """Between 0 and 1. None where there is none and none is required."""
+    """Returns a number between 0 and 1; None if it is missing and not required."""
     if SUCCESS not in metrics:
         if not required:
             return None
@@ -30,7 +30,7 @@ def read_success(metrics: dict[str, Any], required: bool = True) -> float | None
 
 
 def read_decision(value: Any) -> bool:
-    """What an environment says of its success: yes or no, in any type that numbers have."""
+    """Reads an environment's success, a bool or any number equal to 0 or 1."""
     if hasattr(value, "item") and getattr(value, "size", 0) == 1:
         value = value.item()
     if read_success({SUCCESS: value}) not in (0, 1):
@@ -39,6 +39,6 @@ def read_decision(value: Any) -> bool:
 
 
 def without_infinite(metrics: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The metrics of which a mean can be made, and the names of those that are no finite numbers."""
+    """Returns the metrics without infinite and NaN values, and the names of those."""
     bad = [name for name, value in metrics.items() if isinstance(value, float) and not math.isfinite(value)]
     return {name: None if name in bad else value for name, value in metrics.items()}, bad

@@ -1,4 +1,4 @@
-"""The exams of this family by short name. Importing them needs no extra; setting them may."""
+"""The tasks of this family by short name. Importing them needs no extra; running them may."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from proctor.core.task import Task
 class CatchTask(EnvTask):
     summary = "things fall, a paddle catches them"
 
-    def world(self, in_words: bool) -> Recipe:
+    def env_recipe(self, in_words: bool) -> Recipe:
         return with_arguments("proctor.agents.envs.catch", "Catch", **self.settings.env_kwargs)
 
 
 class HexagonStepsTask(EnvTask):
     summary = "walls close in from six sides: the same game as hexagon, in steps"
 
-    def world(self, in_words: bool) -> Recipe:
+    def env_recipe(self, in_words: bool) -> Recipe:
         return with_arguments("proctor.agents.games.hexagon.env", "Hexagon", **self.settings.env_kwargs)
 
 

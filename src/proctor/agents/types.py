@@ -1,4 +1,4 @@
-"""What the two sides and their client say to each other: a page of JSON, the same on every machine."""
+"""The messages between agent server, evaluator server and their client, as JSON."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from proctor.agents.outcome import EpisodeOutcome
 
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_TASK, allow_inf_nan=False)]
 
-BEGUN = "begun"  # what an agent's process says when a task has reached it: from then on its time counts
-RAISED = "raised"  # key of what it says when one of the agent's methods has raised: the fault
-ISOLATED = "PROCTOR_ISOLATED"  # in the environment of an agent that is: its inputs are told to the referee
-DEEPEST = 50  # values within values
+BEGUN = "begun"  # sent by an agent's process when it has received a task: its time starts
+RAISED = "raised"  # key of the fault that an agent's process sends when a method of the agent raised
+ISOLATED = "PROCTOR_ISOLATED"  # set in the environment of an isolated agent, which sends its inputs to the referee
+DEEPEST = 50  # nested values
 
 
 class Carried(BaseModel):
-    """What is passed on to the process of an agent or an evaluator: JSON allows more than can be carried there."""
+    """A message that is passed on to the process of an agent or an evaluator; not all JSON can be."""
 
     @model_validator(mode="after")
     def _can_be_carried(self) -> Self:
@@ -43,7 +43,7 @@ def _check_depth(value: Any, left: int) -> None:
 
 
 class Task(Carried):
-    """One thing to do in an environment, and for how long."""
+    """A task in an environment, with its time limit."""
 
     task_id: str = Field(default_factory=lambda: str(uuid4()), min_length=1, max_length=200)
     env_name: str
@@ -57,12 +57,12 @@ class Task(Carried):
 
 
 class EvaluationResult(BaseModel):
-    """What became of a task. Without play there are no metrics: the notes say what went wrong."""
+    """The result of a task. Without a score there are no metrics: the notes say what went wrong."""
 
     task_id: str
     metrics: dict[str, Any] = {}
     notes: str = ""
-    outcome: EpisodeOutcome = EpisodeOutcome.COMPLETED  # set by the referee, whatever an evaluator puts here
+    outcome: EpisodeOutcome = EpisodeOutcome.COMPLETED  # set by the referee; an evaluator's value is ignored
 
 
 class AgentState(StrEnum):
@@ -98,7 +98,7 @@ class AgentRegistration(BaseModel):
 
 
 class AgentEnding(Carried):
-    """How the agent's part of a task ended."""
+    """How the agent ended in a task."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -109,9 +109,9 @@ class AgentEnding(Carried):
 
 
 class Finished(AgentEnding):
-    """As the agent's server says it."""
+    """The ending that an agent's server reports."""
 
-    task_id: str | None = None  # of the task that has ended; an agent that does not say it means the one under way
+    task_id: str | None = None  # of the task that has ended; None means the current one
 
 
 class Done(BaseModel):

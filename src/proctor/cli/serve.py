@@ -61,7 +61,7 @@ def call(args: argparse.Namespace) -> int:
 
     isolation = _isolation(args)
     recipe = parse_recipe(args.path, args.side)
-    cls = recipe.found()
+    cls = recipe.load()
     if args.side == "player":
         return _serve_player(args, recipe)
     kind = {"agent": Agent, "evaluator": Evaluator}[args.side]
@@ -107,7 +107,7 @@ def _serve_player(args: argparse.Namespace, recipe: Recipe) -> int:
     from proctor.agents.envs.agents import is_playable
     from proctor.agents.server.server import new_server
 
-    if not is_playable(recipe.found()):
+    if not is_playable(recipe.load()):
         raise UsageError(f"{args.path} is not a player: it needs a method act, like proctor.agents.RemoteAgent.")
     if args.allow_host:
         raise UsageError("--allow-host: a player calls no host: remove it.")

@@ -154,11 +154,11 @@ class GymnasiumTask(EnvTask):
 
     environment: ClassVar[str]
 
-    def world(self, in_words: bool) -> Recipe:
+    def env_recipe(self, in_words: bool) -> Recipe:
         given = self.settings.env_kwargs | {"id": self.environment, "in_words": in_words}
         return with_arguments(__name__, GymnasiumEnv.__name__, **given)
 
-    def filmed_world(self) -> Recipe | None:
+    def rendered_env_recipe(self) -> Recipe | None:
         asked = self.settings.env_kwargs.get("render_mode", RGB)
         if asked != RGB or RGB not in render_modes(registered(self.environment)):
             return None

@@ -1,1 +1,1 @@
-"""The display as an isolated agent has it: it can see and press, and nothing else."""
+"""A filter of the X protocol, through which an isolated agent can see and press, and nothing else."""

@@ -1,4 +1,4 @@
-"""A display as an isolated agent has it: a socket that lets it see and press, and nothing else."""
+"""FilteredDisplay, the socket of a display through which an isolated agent can see and press."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MODULE = "proctor.agents.display_filter.relay"
 
 
 class FilteredDisplay:
-    """Started by its constructor; the filter is a process of its own, which dies with us."""
+    """Started by its constructor; the filter is a process that dies with this one."""
 
     def __init__(self, display: str, log: Path, environment: Mapping[str, str] | None = None) -> None:
         """For a display of this machine, named :N. The environment says where its cookie is."""
         self.name = display
         self._number = display.lstrip(":").partition(".")[0]
         if not display.startswith(":") or not self._number.isdigit():
-            raise DesktopError(f"{display} is no display of this machine")
+            raise DesktopError(f"{display} is not a display of this machine")
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-x-")
         self.socket = Path(self._folder.name) / "socket"
         self._notes = Path(self._folder.name) / "refused"
@@ -68,7 +68,7 @@ class FilteredDisplay:
 
     @property
     def inside(self) -> str:
-        """Where the socket lies in a room, so that the name of the display is the same there."""
+        """The path of the socket in a sandbox, where the display has the same name."""
         return SOCKET.format(self._number)
 
     @property
@@ -76,7 +76,7 @@ class FilteredDisplay:
         return self._guarded.is_alive
 
     def refused(self) -> str:
-        """What the agent has tried since this was last asked, and must not; empty if nothing."""
+        """The requests that were refused since the last call; empty if none."""
         with self._notes.open("rb") as file:
             file.seek(self._read)
             lines = file.read().decode(errors="replace").splitlines()

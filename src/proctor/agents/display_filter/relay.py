@@ -237,7 +237,7 @@ class XFilter:
     def _accept(self) -> None:
         try:
             agent, _ = self._listening.accept()
-        except OSError:  # it has changed its mind
+        except OSError:  # the client is gone already
             return
         server = socket.socket(socket.AF_UNIX)
         try:
@@ -302,7 +302,7 @@ class XFilter:
 
 
 class ServerInfo(NamedTuple):
-    """What the rules need to know of a server."""
+    """Properties of a server that the rules need."""
 
     extensions: dict[int, str]  # by their numbers
     root: int

@@ -19,7 +19,7 @@ REFUSED = struct.pack("<BxHI", 14, 2, 0)
 LONGEST = 256 * 1024  # bytes of a request that is let through
 
 _EVENT_MASK = 0x800  # of ChangeWindowAttributes
-_REDIRECTIONS = 1 << 18 | 1 << 20  # whoever selects these decides what becomes of the windows of others
+_REDIRECTIONS = 1 << 18 | 1 << 20  # a client that selects these controls the windows of others
 _STACK_MODE = 0x40  # of ConfigureWindow
 _TO_MANAGERS = 1 << 19 | 1 << 20
 _CLIENT_MESSAGE = 33

@@ -1,1 +1,1 @@
-"""Worlds that are stepped: Gymnasium's environments, and those with its methods."""
+"""Environments that are stepped: Gymnasium's environments, and those with its methods."""

@@ -1,4 +1,4 @@
-"""Agents for worlds: a class with act(observation), or a function of the observation."""
+"""Agents for stepped environments: a class with act(observation), or a function of the observation."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class AgentFailedError(Exception):
 
 
 class Policy:
-    """Whatever a user calls an agent, asked in one way."""
+    """Wraps an agent of either form."""
 
     def __init__(self, recipe: Recipe) -> None:
-        found = recipe.found()
+        found = recipe.load()
         if not is_playable(found):
             raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act(observation)")
-        self._take(recipe.made() if inspect.isclass(found) else found)
+        self._take(recipe.build() if inspect.isclass(found) else found)
 
     @classmethod
     def of(cls, made: Any) -> Policy:
-        """Of an object that is there already."""
+        """Wraps an existing object."""
         policy = cls.__new__(cls)
         policy._take(made)
         return policy
@@ -39,7 +39,7 @@ class Policy:
     def begin(self, seed: int, info: EnvDescription) -> None:
         import numpy
 
-        # For policies that draw without a generator of their own: the same episode, the same play.
+        # For agents that use the global generators: the same seed gives the same actions.
         random.seed(seed)
         numpy.random.seed(seed)
         if self._reset is not None:
@@ -49,13 +49,13 @@ class Policy:
                 raise AgentFailedError(f"reset raised {described(error).text}") from error
 
     def decide(self, observation: Any) -> Any:
-        """Its next action."""
+        """Returns the next action."""
         try:
             action = self._act(observation)
-        except BaseException as error:  # also what only ends a program: it must not end this one
+        except BaseException as error:  # also SystemExit and the like
             raise AgentFailedError(described(error).text) from error
         if action is None:
-            raise AgentFailedError("it gave None, which is no action")
+            raise AgentFailedError("it gave None, which is not an action")
         return action
 
 
@@ -64,7 +64,7 @@ def is_playable(found: Any) -> bool:
 
 
 class RandomAgent:
-    """Any action, each as likely as the others."""
+    """Draws actions uniformly."""
 
     def reset(self, seed: int, world_info: EnvDescription) -> None:
         import numpy

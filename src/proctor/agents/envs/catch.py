@@ -1,4 +1,4 @@
-"""Catch: things fall, a paddle catches them. A small world with nothing to install, for all three clocks."""
+"""Catch: things fall, a paddle catches them. A small environment with nothing to install, for all three clocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of an episode: a header, a line for each step, an ending. Written at once, so that a crash loses nothing."""
+"""The log of a stepped episode: a header, a line per step, an ending. Lines are written at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME = "events.jsonl"
 
 
 class Header(Struct, frozen=True):
-    """Enough to play the episode again."""
+    """Enough to replay the episode."""
 
     task: str
     settings: dict[str, Any]
@@ -34,12 +34,12 @@ class Header(Struct, frozen=True):
 
     @property
     def episode(self) -> bytes:
-        """What makes it this one, whenever it is played."""
+        """Identifies the episode."""
         return _encode((self.task, self.settings, self.agent, self.seed))
 
 
 class StepState(Struct):
-    """What became of one step. The trace is made of these: the same steps, the same trace, whatever the clock said."""
+    """The result of one step. The trace is a hash over these, without times."""
 
     action: Any
     reward: float | None  # None after a reset
@@ -49,7 +49,7 @@ class StepState(Struct):
 
 
 class EpisodeEnding(Struct, frozen=True):
-    """How an episode went: the last line of its log, and the output that is kept in the record."""
+    """How an episode ended: the last line of its log, and the output in the record."""
 
     outcome: EpisodeOutcome
     reward: float = 0.0
@@ -61,17 +61,17 @@ class EpisodeEnding(Struct, frozen=True):
     clock: str = "step"
     events: str = ""  # the log, in the folder of the run's files
     idle: int = 0  # steps without an action of the agent
-    unreadable: int = 0  # answers of a model that were no action
+    unreadable: int = 0  # answers of a model that were not an action
     late: int = 0  # actions that came after the tick they were meant for
     dropped: int = 0  # actions that were replaced before they took effect
     late_ticks: int = 0  # that the harness began too late
-    slow_ticks: int = 0  # that the world itself made late
+    slow_ticks: int = 0  # late because of the environment
     lags: dict[str, Lags] = {}
     usage: Usage = Usage()  # of a language model
-    by_agent: bool = False  # the world was lost after the agent had begun
-    seed: int | None = None  # of this attempt: another one has another
+    by_agent: bool = False  # the environment was lost after the agent had begun
+    seed: int | None = None  # each attempt has its own
     interrupted: bool = False  # by the end of the run
-    held: str = ""  # where the agent was: trusted, isolated at a level, or remote
+    held: str = ""  # where the agent ran: trusted, isolated at a level, or remote
 
 
 class Closing(Struct, frozen=True):
@@ -81,7 +81,7 @@ class Closing(Struct, frozen=True):
 
 
 class StepLine(StepState, kw_only=True, omit_defaults=True):
-    """A step as it is written: with what is not the world's doing, and so no part of the trace."""
+    """A step as it is written, with times and success, which are not in the trace."""
 
     ns: int
     success: bool | None = None
@@ -92,7 +92,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StepLog:
-    """Writes a log, and sums up what it writes."""
+    """Writes a log and computes its trace."""
 
     def __init__(self, path: Path, header: Header) -> None:
         self._file = MappedFile(path)
@@ -142,24 +142,24 @@ class RecordedEpisode(Struct):
 
     @property
     def success(self) -> bool | None:
-        """What the world last said about it."""
+        """The environment's last report."""
         return next((line.success for line in reversed(self.lines) if line.success is not None), None)
 
     def bears_out(self, ending: EpisodeEnding) -> bool:
-        """Whether these steps can have led to it."""
+        """Whether the ending fits these steps."""
         same = (ending.trace, ending.length) == (self.trace, self.length)
         return same and math.isclose(ending.reward, self.reward, abs_tol=1e-6)  # added up in another way
 
 
 def read_events(path: Path) -> RecordedEpisode:
-    """All that can be read: of a log that was cut off, the whole lines."""
+    """Reads the complete lines of a log, which may be cut off."""
     try:
         first, *rest = written(path).splitlines() or [b""]
         recording = RecordedEpisode(msgspec.json.decode(first, type=Header), [], None)
     except OSError as error:
         raise UsageError(f"Cannot read the log {path}: {error.strerror}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no log of an episode: {error}.") from None
+        raise UsageError(f"{path} is not the log of an episode: {error}.") from None
     if recording.header.format != FORMAT:
         raise UsageError(f"{path} is of format {recording.header.format}; this version reads {FORMAT}.")
     for number, line in enumerate(rest, 2):
@@ -188,7 +188,7 @@ def close_log(path: Path, ending: EpisodeEnding) -> None:
 
 
 def ending_of(path: Path, header: Header) -> EpisodeEnding | None:
-    """Of this episode and no other, if it came to an ending that fits its steps."""
+    """The ending in the log of this episode, if it fits its steps."""
     try:
         seen = read_events(path)
     except UsageError:

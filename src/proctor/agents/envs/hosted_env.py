@@ -1,4 +1,4 @@
-"""A world in its process, with the agent beside it when the world waits for it."""
+"""Hosts an environment in its process, together with the agent if the environment waits for it."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ from proctor.agents.runtime.hosting.host import Host
 from proctor.agents.runtime.hosting.recipe import Recipe
 
 if TYPE_CHECKING:
-    from proctor.agents.envs.isolated_agent import ApartPolicy
-    from proctor.agents.envs.pending_actions import MoveGate
+    from proctor.agents.envs.isolated_agent import IsolatedPolicy
+    from proctor.agents.envs.pending_actions import ActionQueue
 
 
 class HostedEnv:
     """The role: called by the referee, one episode after the other."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        self._world, self._host = Environment(recipe.made()), host
-        self._policy: Policy | ApartPolicy | None = None
+        self._env, self._host = Environment(recipe.build()), host
+        self._policy: Policy | IsolatedPolicy | None = None
         self._play: Play | None = None
         self._seen: Any = None
-        self._gate: MoveGate | None = None
+        self._action_queue: ActionQueue | None = None
 
     def about(self) -> Any:
-        return msgspec.to_builtins(EnvInfo(self._world.actions, self._world.threshold))
+        return msgspec.to_builtins(EnvInfo(self._env.actions, self._env.threshold))
 
     def take_agent(self, recipe: bytes) -> None:
         self._policy = Policy(msgspec.msgpack.decode(recipe, type=Recipe))
 
     def take_line(self) -> None:
-        """The agent is isolated, and asked over a line that only the two have."""
-        from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, ApartPolicy
+        """Uses an isolated agent through a socket that only the two have."""
+        from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, IsolatedPolicy
 
-        self._policy = ApartPolicy(AgentSocket(self._host.handed[0], LARGEST_REPLY))
+        self._policy = IsolatedPolicy(AgentSocket(self._host.handed[0], LARGEST_REPLY))
 
-    def begin(self, told: dict[str, Any]) -> Any:
-        """Resets the world; gives an ending if that fails."""
+    def begin(self, message: dict[str, Any]) -> Any:
+        """Resets the environment; returns an ending if that fails."""
         if self._play is not None:
             self._play.close()
-        self._play = Play(self._world, msgspec.convert(told, Episode), self._host.pulse)
+        self._play = Play(self._env, msgspec.convert(message, Episode), self._host.pulse)
         try:
             self._seen = self._play.begin()
         except EnvFailedError as error:
-            return _told(self._play.end(error.outcome, str(error)))
+            return _to_builtins(self._play.end(error.outcome, str(error)))
         return None
 
     def play(self) -> Any:
-        """The whole episode: the world and the agent in turns."""
+        """Plays the whole episode: environment and agent in turns."""
         play, policy, pulse = self._begun, self._policy, self._host.pulse
         assert policy is not None
         act, observation, deadline = policy.decide, self._seen, play.deadline
@@ -66,69 +66,67 @@ class HostedEnv:
             policy.begin(play.episode.agent_seed, play.info)
             while not play.over:
                 if time.monotonic_ns() >= deadline:
-                    return _told(play.end(EpisodeOutcome.TIMEOUT, "time was up"))
+                    return _to_builtins(play.end(EpisodeOutcome.TIMEOUT, "time was up"))
                 pulse.begin(IN_AGENT)
                 observation = play.step(act(observation))
         except (AgentFailedError, IllegalActionError) as error:
-            return _told(play.end(EpisodeOutcome.AGENT_CRASH, str(error)))
+            return _to_builtins(play.end(EpisodeOutcome.AGENT_CRASH, str(error)))
         except EnvFailedError as error:
-            return _told(play.end(error.outcome, str(error)))
-        return _told(play.end())
+            return _to_builtins(play.end(error.outcome, str(error)))
+        return _to_builtins(play.end())
 
-    def build_gate(self) -> None:
-        """Called before the first episode by a clock: no other world is to be disturbed while it plays."""
+    def build_action_queue(self) -> None:
+        """Called before the first timed episode, so that it does not delay a running one."""
         if self._host.handed:
-            from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, LineGate
+            from proctor.agents.envs.isolated_agent import LARGEST_REPLY, AgentSocket, SocketActionQueue
 
-            self._gate = LineGate(AgentSocket(self._host.handed[0], LARGEST_REPLY))
+            self._action_queue = SocketActionQueue(AgentSocket(self._host.handed[0], LARGEST_REPLY))
             return
         from proctor.agents.envs.observation_server import (
-            ObservationServer,  # a server takes its time to import, and most worlds need none
+            ObservationServer,  # slow to import, and most environments do not need it
         )
 
-        self._gate = ObservationServer()
+        self._action_queue = ObservationServer()
 
     def serve(self, token: str) -> int:
-        """The port at which an agent in another process finds the world in this episode, if it knows the token."""
-        assert self._gate is not None
-        self._gate.open(token, self._world.actions.take)
-        return self._gate.port
+        """Opens the episode to an agent in another process that knows the token; returns the port."""
+        assert self._action_queue is not None
+        self._action_queue.open(token, self._env.actions.take)
+        return self._action_queue.port
 
     def play_timed(self) -> Any:
-        """The whole episode: the world by its clock."""
+        """Plays the whole episode by the clock."""
         from proctor.agents.envs.timed_play import TimedPlay
 
-        assert self._gate is not None
-        return _told(TimedPlay(self._begun, self._gate).run(self._seen))
+        assert self._action_queue is not None
+        return _to_builtins(TimedPlay(self._begun, self._action_queue).run(self._seen))
 
     def look(self) -> Any:
-        """The observation in words, or packed where nobody wants words."""
+        """Returns the observation as text, or packed if the agent does not read."""
         play = self._begun
         if not play.episode.in_words:
             packed = observations.pack(self._seen)
             view = PromptView("", play.last_reward, play.length, play.over, packed)
             return msgspec.to_builtins(view, builtin_types=(bytes,))
-        return msgspec.to_builtins(
-            PromptView(self._world.in_words(self._seen), play.last_reward, play.length, play.over)
-        )
+        return msgspec.to_builtins(PromptView(self._env.in_words(self._seen), play.last_reward, play.length, play.over))
 
     def step(self, action: Any) -> Any:
-        """For an agent elsewhere that the world waits for: the next view, or the ending if the world fails."""
+        """Takes a step for an agent in another process; returns the next view, or the ending if the step fails."""
         try:
             self._seen = self._begun.step(action)
             self._begun.rest()
             return self.look()
         except IllegalActionError as error:
-            return _told(self._begun.end(EpisodeOutcome.AGENT_CRASH, str(error)))
+            return _to_builtins(self._begun.end(EpisodeOutcome.AGENT_CRASH, str(error)))
         except EnvFailedError as error:
-            return _told(self._begun.end(error.outcome, str(error)))
+            return _to_builtins(self._begun.end(error.outcome, str(error)))
 
     def end(self, outcome: str, why: str) -> Any:
-        return _told(self._begun.end(EpisodeOutcome(outcome), why))
+        return _to_builtins(self._begun.end(EpisodeOutcome(outcome), why))
 
-    def close_world(self) -> None:
-        """Files and shared memory that it has made would stay where they are."""
-        self._world.close()
+    def close_env(self) -> None:
+        """Closes the environment, which removes its files and shared memory."""
+        self._env.close()
 
     @property
     def _begun(self) -> Play:
@@ -136,5 +134,5 @@ class HostedEnv:
         return self._play
 
 
-def _told(ending: EpisodeEnding) -> Any:
+def _to_builtins(ending: EpisodeEnding) -> Any:
     return msgspec.to_builtins(ending)

@@ -1,7 +1,7 @@
-"""An isolated agent and its environment: two processes with a socket between them that leads nowhere else.
+"""An isolated agent and its environment: two processes connected by a socket.
 
-By the clock `step` the environment asks and the agent answers. By the others the agent asks for the newest observation,
-as it would over HTTP, which its room does not have.
+With the clock `step` the environment asks and the agent answers. With the others the agent requests the newest
+observation, as it would over HTTP, which its sandbox does not have.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from proctor.agents.envs import observations
 from proctor.agents.envs.agents import AgentFailedError, Policy
-from proctor.agents.envs.pending_actions import POLL, EnvGoneError, Frame, MoveGate, PendingAction
+from proctor.agents.envs.pending_actions import POLL, ActionQueue, EnvGoneError, Frame, PendingAction
 from proctor.agents.envs.spaces import IllegalActionError, plain
 from proctor.agents.envs.types import AGENT_ENDED, EnvDescription
 from proctor.agents.runtime.hosting.channel import IN_AGENT
@@ -32,7 +32,7 @@ DONE, FAILED, NOTHING, CLOSED = "done", "failed", "nothing", "closed"
 
 
 class AgentSocket:
-    """Messages of plain data over a socket."""
+    """Sends and receives messages of plain data."""
 
     def __init__(self, descriptor: int, largest: int | None = None) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -45,7 +45,7 @@ class AgentSocket:
         self._socket.sendall(len(body).to_bytes(LENGTH, "big") + body)
 
     def receive(self) -> list[Any] | None:
-        """None when the other side is gone. Raises AgentFailedError if it is no message."""
+        """Returns None when the other side is gone. Raises AgentFailedError for an invalid message."""
         if not self._hear(LENGTH):
             return None
         size = int.from_bytes(self._heard[:LENGTH], "big")
@@ -59,11 +59,11 @@ class AgentSocket:
             if not message or not isinstance(message[0], str):
                 raise ValueError("it has no kind")
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
-            raise AgentFailedError(f"it answered with what is no answer: {error}") from None
+            raise AgentFailedError(f"it sent an invalid answer: {error}") from None
         return message
 
     def _hear(self, size: int) -> bool:
-        """Waits until so many bytes are there; False when there will be no more."""
+        """Waits until so many bytes are received; False at the end of the stream."""
         if len(self._heard) < size:
             parts, missing = [self._heard], size - len(self._heard)
             while missing > 0:
@@ -76,8 +76,8 @@ class AgentSocket:
         return True
 
 
-class ApartPolicy:
-    """The agent as its environment has it by the clock `step`: asked over the line."""
+class IsolatedPolicy:
+    """The policy of an isolated agent with the clock `step`: asked over the socket."""
 
     def __init__(self, line: AgentSocket) -> None:
         self._line = line
@@ -88,7 +88,7 @@ class ApartPolicy:
     def decide(self, observation: Any) -> Any:
         action = self._ask(ACT, observations.pack(observation))
         if action is None:
-            raise AgentFailedError("it gave None, which is no action")
+            raise AgentFailedError("it gave None, which is not an action")
         return action
 
     def _ask(self, kind: str, *values: Any) -> Any:
@@ -103,16 +103,16 @@ class ApartPolicy:
             return reply[1]
         if reply[0] == FAILED and len(reply) == 2 and isinstance(reply[1], str):
             raise AgentFailedError(reply[1])
-        raise AgentFailedError("it answered with what is no answer")
+        raise AgentFailedError("it sent an invalid answer")
 
 
-class LineGate(MoveGate):
-    """Over the line, which nobody else has: no token is needed."""
+class SocketActionQueue(ActionQueue):
+    """An action queue over a socket that only the agent has, so it needs no token."""
 
     def __init__(self, line: AgentSocket) -> None:
         super().__init__()
         self._line = line
-        threading.Thread(target=self._serve, daemon=True, name="line-gate").start()
+        threading.Thread(target=self._serve, daemon=True, name="action-queue").start()
 
     def show(self, frame: Frame) -> None:
         body = msgspec.msgpack.encode(frame)
@@ -134,10 +134,10 @@ class LineGate(MoveGate):
                 self._line.send(*self._next(after))
 
     def _heed(self, asked: list[Any]) -> int:
-        """The tick after which it wants to see the next."""
+        """Handles a request; returns the tick after which the agent wants an observation."""
         arrived = time.monotonic_ns()
         if len(asked) != 2 or asked[0] not in (LOOK, MOVE):
-            raise AgentFailedError("it asked for what there is not")
+            raise AgentFailedError("it sent an unknown request")
         if asked[0] == LOOK:
             if type(asked[1]) is not int:
                 raise AgentFailedError("after is the number of a tick")
@@ -146,7 +146,7 @@ class LineGate(MoveGate):
         try:
             move = msgspec.convert(asked[1], PendingAction)
         except msgspec.ValidationError as error:
-            raise AgentFailedError(f"no action: {error}") from None
+            raise AgentFailedError(f"not an action: {error}") from None
         self._bring(move, arrived)
         return move.tick
 
@@ -159,22 +159,22 @@ class LineGate(MoveGate):
             return (NOTHING,) if self._open else (CLOSED,)
 
 
-class ApartAgent:
-    """The role: an agent in its room."""
+class IsolatedAgent:
+    """Hosts an agent in its sandbox."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
         self._policy, self._pulse = Policy(recipe), host.pulse
         self._line = AgentSocket(host.handed[0])
 
     def begin(self, seed: int, info: dict[str, Any]) -> None:
-        """By a clock that does not wait: before it starts."""
+        """Resets the agent, before a timed clock starts."""
         self._pulse.clear()
         self._pulse.begin(IN_AGENT)
         self._policy.begin(seed, msgspec.convert(info, EnvDescription))
         self._pulse.clear()
 
     def attend(self) -> None:
-        """By the clock `step`: answers until the environment is gone."""
+        """With the clock `step`: answers until the environment is gone."""
         while (asked := self._line.receive()) is not None:
             try:
                 answer = self._answer(*asked)
@@ -197,7 +197,7 @@ class ApartAgent:
             raise AgentFailedError(f"its action raised {described(error).text}") from error
 
     def play(self, url: str, token: str) -> None:
-        """By the other clocks, until the environment says that it is over."""
+        """With the other clocks: plays until the episode is over."""
         tick = -1
         asked: tuple[Any, ...] = (LOOK, tick)
         while True:
@@ -207,7 +207,7 @@ class ApartAgent:
             except OSError as error:
                 raise EnvGoneError(f"{type(error).__name__}: {error}") from error
             if reply is None:
-                raise EnvGoneError("the line is cut")
+                raise EnvGoneError("the connection is lost")
             asked = (LOOK, tick)
             if reply[0] == CLOSED:
                 return

@@ -1,4 +1,4 @@
-"""A file that is written through memory: without a system call for each line, and yet nothing is lost in a crash."""
+"""A memory-mapped file for appending: no system call per line, and no loss when the process is killed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ AT_ONCE = 1024 * 1024  # bytes of room
 
 
 class MappedFile:
-    """What was written is the system's to keep, even if the process is killed in the same instant.
+    """The kernel keeps what was written even if the process is killed.
 
-    Until it is closed the file is longer than what was written: the rest of it is zeros.
+    Until it is closed the file is padded with zeros.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A language model as the agent in a world: it reads an observation and names an action."""
+"""AsyncPolicy for a language model: it reads an observation and names an action."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ You play {name}, one action after the other. You are shown what you see, and ans
 Answer with the action alone, without any other word."""
 
 
-class ModelPlayer:
-    """One episode of a model's."""
+class ModelPolicy:
+    """Plays one episode."""
 
     def __init__(self, exam: EnvTask, sample: Sample, epoch: int, model: Model, config: RunConfig) -> None:
         self.usage = Usage()

@@ -1,4 +1,4 @@
-"""Where a world by the clock and its agent meet, over HTTP: the newest observation out, an action in."""
+"""The HTTP server between a timed environment and its agent: serves the newest observation, takes actions."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ import msgspec
 from aiohttp import web
 
 from proctor.agents.constants import NETWORK, TIMEOUTS
-from proctor.agents.envs.pending_actions import POLL, Frame, MoveGate, PendingAction
+from proctor.agents.envs.pending_actions import POLL, ActionQueue, Frame, PendingAction
 from proctor.agents.envs.spaces import IllegalActionError
 
 LARGEST_ACTION = 1024 * 1024  # bytes
-SWITCH = 0.0005  # seconds that a tick has to wait at most while the server is at work
+SWITCH = 0.0005  # seconds for which the server may delay a tick
 CONTENT = "application/msgpack"
 
 
 _decode_move = msgspec.msgpack.Decoder(PendingAction).decode
 
 
-class ObservationServer(MoveGate):
-    """A server in a thread of its own; it ends with its process."""
+class ObservationServer(ActionQueue):
+    """Serves in a thread that ends with the process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class ObservationServer(MoveGate):
         self._ready = threading.Event()
         self._token = ""
         sys.setswitchinterval(SWITCH)
-        self._thread = threading.Thread(target=self._serve, daemon=True, name="gate")
+        self._thread = threading.Thread(target=self._serve, daemon=True, name="observation-server")
         self._thread.start()
         self._ready.wait()
 
@@ -107,7 +107,7 @@ class ObservationServer(MoveGate):
         return web.Response(body=self._frame, content_type=CONTENT)
 
     async def _action(self, request: web.Request) -> web.Response:
-        """Takes an action; the answer is the next observation, which saves the agent a question."""
+        """Takes an action and answers with the next observation, which saves a request."""
         arrived = time.monotonic_ns()
         try:
             async with asyncio.timeout(TIMEOUTS.REQUEST):
@@ -115,7 +115,7 @@ class ObservationServer(MoveGate):
         except TimeoutError:
             raise web.HTTPRequestTimeout from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise web.HTTPBadRequest(text=f"no action: {error}") from None
+            raise web.HTTPBadRequest(text=f"not an action: {error}") from None
         try:
             if not self._bring(move, arrived):
                 raise web.HTTPGone

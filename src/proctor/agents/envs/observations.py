@@ -1,4 +1,4 @@
-"""What an agent sees: its fingerprint, its form on the wire, its form in words."""
+"""Observations: fingerprint, serialization and text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 FINGERPRINT = 32  # characters: half of SHA-256 tells frames apart
-LISTED = 64  # numbers that are told one by one; more of them are a picture
-COLUMNS = 24  # of a picture in characters
-DIGITS = 4  # of a number that is told
+LISTED = 64  # numbers that are listed; a larger array is shown as an image
+COLUMNS = 24  # of an image in characters
+DIGITS = 4  # of a number in text
 
 _ARRAY, _TUPLE = 1, 2  # kinds of data that msgpack does not have
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
@@ -30,7 +30,7 @@ def fingerprint(observation: Any) -> str:
 
 
 def pack(observation: Any) -> bytes:
-    """For the wire: arrays stay arrays, and tuples tuples."""
+    """Serializes an observation; arrays and tuples keep their types."""
     return msgspec.msgpack.encode(_packable(observation))
 
 
@@ -61,7 +61,7 @@ def _unpacked(kind: int, data: memoryview) -> Any:
 
 
 def in_words(observation: Any) -> str:
-    """A short description, for who reads."""
+    """Describes an observation for a language model."""
     if isinstance(observation, dict):
         return "\n".join(f"{key}: {in_words(value)}" for key, value in observation.items())
     if isinstance(observation, tuple | list):
@@ -92,7 +92,7 @@ def _listed(array: np.ndarray[Any, Any]) -> str:
 
 
 def _picture(array: np.ndarray[Any, Any]) -> str:
-    """The brightness of a picture as digits, coarse enough to be read; of other arrays the shape and the range."""
+    """Shows the brightness of an image as coarse digits, or the shape and range of another array."""
     about = f"array of shape {array.shape}, from {in_words(array.min())} to {in_words(array.max())}"
     if array.ndim == 3 and array.shape[2] in (1, 3, 4):
         array = array[:, :, :3].mean(axis=2)

@@ -1,4 +1,4 @@
-"""What passes between an environment that does not wait and its agent, and where the agent's last move lies."""
+"""The queue between a timed environment and its agent: the newest observation and the newest action."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from msgspec import Struct
 from proctor.agents.envs.spaces import IllegalActionError
 from proctor.agents.runtime.hosting.host import described
 
-POLL = 1.0  # seconds that a question for the next observation may wait, before it has to be asked again
+POLL = 1.0  # seconds for which a request for the next observation waits
 
 
 class EnvGoneError(Exception):
-    """The line to the world is cut: it is dead, or the agent has cut it."""
+    """The connection to the environment is lost: it is dead, or the agent closed it."""
 
 
 class Frame(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Frame(Struct, frozen=True):
 
 
 class PendingAction(Struct, frozen=True):
-    """An action on its way to the world."""
+    """An action on its way to the environment."""
 
     tick: int  # of the observation that it answers
     action: Any  # None is none: the idle one is meant
@@ -39,13 +39,13 @@ class PendingAction(Struct, frozen=True):
     arrived: int = 0
 
 
-class MoveGate(ABC):
-    """The newest observation goes out, the newest move of the agent comes in and waits until the environment takes it.
+class ActionQueue(ABC):
+    """Holds the newest observation and the newest action until the other side takes it.
 
-    Used for one episode after the other. A subclass says over what the two reach each other.
+    Reused for every episode. A subclass implements the transport.
     """
 
-    port = 0  # at which an agent finds it, where it needs to
+    port = 0  # of the server, if the transport has one
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -56,7 +56,7 @@ class MoveGate(ABC):
         self.looked = threading.Event()  # the agent has asked for an observation
 
     def open(self, token: str, take: Callable[[Any], Any]) -> None:
-        """For an episode; `take` says what an action of the environment is."""
+        """Begins an episode; `take` converts and validates an action."""
         with self._changed:
             self._take, self._move = take, None
             self._tick, self._frame = -1, b""
@@ -67,12 +67,12 @@ class MoveGate(ABC):
     def show(self, frame: Frame) -> None: ...
 
     def take(self) -> PendingAction | None:
-        """What the agent wants to do, if it has said so since it was last asked."""
+        """Returns the agent's new action, if there is one."""
         with self._changed:
             return self._taken()
 
     def wait(self, seconds: float) -> PendingAction | None:
-        """The same, as soon as there is something, or the gate is closed."""
+        """The same, but waits until there is an action or the queue is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._move is not None or not self._open, max(0.0, seconds))
             return self._taken()
@@ -82,18 +82,18 @@ class MoveGate(ABC):
         return move
 
     def close(self) -> None:
-        """No action goes through any more."""
+        """Rejects all further actions."""
         with self._changed:
             self._open = False
             self._changed.notify_all()
 
     def _bring(self, move: PendingAction, arrived: int) -> bool:
-        """Whether it came in time. Raises IllegalActionError if it is no move of this environment."""
+        """Puts an action into the queue; False if the episode is over. Raises IllegalActionError if it is invalid."""
         try:
             action = None if move.action is None else self._take(move.action)
         except IllegalActionError:
             raise
-        except Exception as error:  # whatever is wrong with an action is the fault of whoever gave it
+        except Exception as error:  # an object of the agent may raise anything
             raise IllegalActionError(f"its action raised {described(error).text}") from error
         with self._changed:
             if not -1 < move.tick <= self._tick:

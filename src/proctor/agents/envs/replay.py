@@ -1,4 +1,4 @@
-"""Plays a logged episode again, with the actions of its log."""
+"""Replays a logged episode with the actions of its log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from proctor.agents.envs.event_log import NAME, EpisodeEnding, RecordedEpisode, StepState, read_events
-from proctor.agents.envs.referee import EpisodeTable
+from proctor.agents.envs.referee import EnvSession
 from proctor.agents.envs.task import EnvTask
 from proctor.agents.envs.types import EnvDescription, Episode
 from proctor.agents.runtime.hosting.recipe import with_arguments
@@ -23,7 +23,7 @@ LONGEST = 24 * 3600.0  # seconds
 
 
 class ReplayAgent:
-    """Does what the log says."""
+    """Takes the actions of the log."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -36,11 +36,11 @@ class ReplayAgent:
 
 
 class ReplayResult(Struct, frozen=True):
-    """What came of it."""
+    """A replayed episode and its first difference from the log."""
 
     recording: RecordedEpisode
     ending: EpisodeEnding
-    difference: str  # the first one, in words
+    difference: str
 
     @property
     def same(self) -> bool:
@@ -48,15 +48,15 @@ class ReplayResult(Struct, frozen=True):
 
 
 def replay(path: Path) -> ReplayResult:
-    """In step mode, whatever clock it was played by: time is no part of the trace."""
+    """Replays in step mode, whatever the clock was: the trace does not contain times."""
     recording = read_events(path)
     if not recording.lines:
-        raise UsageError(f"{path} has no steps to play again: the world was never begun.")
+        raise UsageError(f"{path} has no steps to play again: the environment was never begun.")
     header = recording.header
     known = {name: header.settings[name] for name in header.settings if name != "clock"}
     task = create_task(registry.load_task_class(header.task), header.task, known)
     if not isinstance(task, EnvTask):
-        raise UsageError(f"{path}: {header.task} is no exam in a world.")
+        raise UsageError(f"{path}: {header.task} is not a task in a stepped environment.")
     again = asyncio.run(_play(path.absolute(), recording, task))
     return ReplayResult(recording, again[0], _difference(recording.states, again[1]))
 
@@ -65,12 +65,12 @@ async def _play(path: Path, recording: RecordedEpisode, task: EnvTask) -> tuple[
     agent = with_arguments(__name__, ReplayAgent.__name__, path=str(path))
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "replay" / NAME
-        table = EpisodeTable(task.world(in_words=False), agent, "step", Path(folder) / "process.log")
+        session = EnvSession(task.env_recipe(in_words=False), agent, "step", Path(folder) / "process.log")
         episode = Episode(recording.header, str(log), 0, LONGEST, max_steps=recording.length)
         try:
-            ending = await table.play(episode)
+            ending = await session.play(episode)
         finally:
-            await table.close()
+            await session.close()
         if not ending.outcome.is_play:
             raise UsageError(f"{path} could not be played again: {ending.outcome}: {ending.why}")
         return ending, read_events(log).states

@@ -1,4 +1,4 @@
-"""What a world takes as an action, as plain data: it can travel to where the agent is, and into a prompt."""
+"""Action spaces as plain data, for other processes and for prompts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-MOST_NUMBERS = 16  # of an action that is told to a language model
+MOST_NUMBERS = 16  # of an action that a language model can choose
 PUNCTUATION = " \t\r\n.,;:!'\"`*()[]<>"
 
 
 class IllegalActionError(Exception):
-    """What was given is no action of this world."""
+    """The value is not an action of this environment."""
 
 
 class Choice(Struct, frozen=True, tag="choice"):
@@ -31,7 +31,7 @@ class Choice(Struct, frozen=True, tag="choice"):
         return self.start
 
     def take(self, action: Any) -> int:
-        """The action as the world wants it."""
+        """Validates an action and converts it for the environment."""
         number = action if type(action) is int else _whole(action)
         if not 0 <= number - self.start < self.n:
             raise IllegalActionError(f"{action!r} is none of the actions {self.start} to {self.start + self.n - 1}")
@@ -108,7 +108,7 @@ class Numbers(Struct, frozen=True, tag="numbers"):
 
     def take(self, action: Any) -> Any:
         array = _array(action, self.shape, self.dtype)
-        # As the world's own kind of number: the nearest to a bound that this kind cannot hold is within.
+        # As the environment's own kind of number: the nearest to a bound that this kind cannot hold is within.
         if any(not low <= number <= high for number, low, high in zip(array.flat, self.low, self.high, strict=True)):
             raise IllegalActionError(f"{action!r} is out of the range of {self.telling()}")
         return array
@@ -154,13 +154,13 @@ class Several(Struct, frozen=True, tag="several"):
 
 
 class Anything(Struct, frozen=True, tag="anything"):
-    """A kind of action that we know nothing about, but that it can be written down."""
+    """An unknown kind of action that can be serialized."""
 
     about: str
 
     @property
     def first(self) -> Any:
-        raise IllegalActionError(f"no action is known of {self.about}")
+        raise IllegalActionError(f"{self.about} has no known action")
 
     def take(self, action: Any) -> Any:
         msgspec.json.encode(plain(action))

@@ -1,4 +1,4 @@
-"""Exams in worlds: any environment with reset and step, played by an agent or a model under one of three clocks."""
+"""Tasks in stepped environments, played by an agent or a model with one of three clocks."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from proctor.agents.candidate import AgentCandidate
 from proctor.agents.constants import DEFAULT_EPISODES
 from proctor.agents.envs.agents import RANDOM, is_playable
 from proctor.agents.envs.event_log import NAME, EpisodeEnding, Header, ending_of, read_events
-from proctor.agents.envs.model_agent import ModelPlayer
-from proctor.agents.envs.referee import EpisodeTable, Mind
+from proctor.agents.envs.model_agent import ModelPolicy
+from proctor.agents.envs.referee import AsyncPolicy, EnvSession
 from proctor.agents.envs.types import Clock, Episode, EpisodeFault, Idle
 from proctor.agents.human import HumanCandidate
 from proctor.agents.metrics import EpisodeTally, Facts
 from proctor.agents.outcome import PLAYED, EpisodeOutcome
-from proctor.agents.remote.address import held_by
+from proctor.agents.remote.address import describe_isolation
 from proctor.agents.runtime.attempt import INTERRUPTED, Attempts, another_seed
 from proctor.agents.runtime.hosting.isolation import open_isolation
 from proctor.agents.runtime.hosting.recipe import Recipe, recipe_of
@@ -43,7 +43,7 @@ from proctor.models.base import Model
 
 if TYPE_CHECKING:
     from proctor.agents.envs.video import Videos
-    from proctor.agents.remote.client import WireClient
+    from proctor.agents.remote.client import RemoteAgentConnection
 
 logger = logging.getLogger("proctor.agents")
 
@@ -54,18 +54,20 @@ COUNTS = ("idle", "unreadable", "late", "dropped", "late_ticks", "slow_ticks")
 class EnvSettings(RuntimeLimits, frozen=True):
     clock: Clock = "step"
     fps: Annotated[float, Meta(gt=0, le=1_000)] = 30.0  # of the clocks realtime and paused
-    max_steps: Annotated[int, Meta(ge=1)] | None = None  # besides the world's own limit
+    max_steps: Annotated[int, Meta(ge=1)] | None = None  # besides the environment's own limit
     timeout: Seconds = 300.0  # of an episode
     success_reward: float | None = None  # the reward that makes an episode a success
     idle: Idle = "noop"  # what is done in a tick without an action
     attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails before the agent has begun
     history: Annotated[int, Meta(ge=0, le=1_000)] = 4  # moves that a language model is shown again
     env_kwargs: dict[str, Any] = field(default_factory=dict)
-    filmed: Annotated[int, Meta(ge=0)] = 3  # episodes, from the first, that a video is made of where the world is drawn
+    filmed: Annotated[int, Meta(ge=0)] = (
+        3  # episodes, from the first, that a video is made of where the environment is drawn
+    )
 
 
 class EnvTask(Task):
-    """A sample is an episode; an output is an attempt at it. Subclasses name the class of their world, `World`."""
+    """A sample is an episode; an output is an attempt at it. Subclasses set `World`, the class of their environment."""
 
     Settings = EnvSettings
     settings: EnvSettings
@@ -74,12 +76,12 @@ class EnvTask(Task):
     World: ClassVar[type]  # anything with reset(seed=…), step(action) and action_space, as Gymnasium has them
     packages: ClassVar[tuple[str, ...]] = ("numpy",)  # whose versions stand in the logs
 
-    def world(self, in_words: bool) -> Recipe:
-        """How the world is made, in its process; the words are for a language model."""
+    def env_recipe(self, in_words: bool) -> Recipe:
+        """How the environment is created in its process; `in_words`: observations are text for a language model."""
         return recipe_of(self.World, (), self.settings.env_kwargs)
 
-    def filmed_world(self) -> Recipe | None:
-        """The same world, with a method `render` that gives a picture; None if it has none."""
+    def rendered_env_recipe(self) -> Recipe | None:
+        """The same environment with a `render` method that returns an image; None if it has none."""
         return None
 
     def count(self, config: RunConfig) -> int:
@@ -87,7 +89,7 @@ class EnvTask(Task):
 
     def samples(self, config: RunConfig) -> Iterator[Sample]:
         for index in range(config.limit_start, config.limit_start + self.count(config)):
-            seed = mix(config.seed, index) >> 33  # in 31 bits, which every world takes
+            seed = mix(config.seed, index) >> 33  # in 31 bits, which every environment takes
             yield Sample(f"{config.seed}-{index}", index, f"An episode of {self.name}, seed {seed}.", seed=seed)
 
     def samples_at_once(self, candidate: Candidate, config: RunConfig) -> int:
@@ -96,25 +98,25 @@ class EnvTask(Task):
     async def open(self, config: RunConfig) -> None:
         if config.owamcap:
             raise UsageError(f"{self.name} is stepped, without a display: --owamcap has nothing to record.")
-        # A sitting that was killed may have left whole episodes. What appears later was not left by one.
+        # A run that was killed may have left complete episodes. Later folders are not its.
         self._left = {path.parent for path in self.artifacts.glob(f"*/{NAME}")}
         self._limits = self.settings.shared_by(config.parallel)
         self._isolation = await asyncio.to_thread(open_isolation, config, window=False)
-        self.agent_held = held_by(config, self._isolation)
-        self._wires: list[WireClient] = []
-        self._free_wires: list[WireClient] = []
-        self._tables: list[EpisodeTable] = []
-        self._free: list[EpisodeTable] = []
+        self.agent_held = describe_isolation(config, self._isolation)
+        self._connections: list[RemoteAgentConnection] = []
+        self._free_connections: list[RemoteAgentConnection] = []
+        self._sessions: list[EnvSession] = []
+        self._free: list[EnvSession] = []
         self._preparing = asyncio.Lock()
         self._in_words = not config.agent  # a language model reads
         self._videos: Videos | None = None
-        self._told: set[str] = set()  # why there is no video
+        self._logged_notes: set[str] = set()  # warnings, each logged once
 
     async def close(self) -> None:
-        for table in self._tables:
-            await table.close()
-        for wire in self._wires:
-            await wire.close()
+        for session in self._sessions:
+            await session.close()
+        for connection in self._connections:
+            await connection.close()
         if self._videos is not None:
             await self._videos.close()
 
@@ -129,15 +131,15 @@ class EnvTask(Task):
             if number < len(done):  # played before the run was cut short
                 ending = msgspec.json.decode(done[number].text, type=EpisodeEnding)
             else:
-                left = _left_by(log, episode) if log.parent in self._left else None
+                left = _unfinished_ending(log, episode) if log.parent in self._left else None
                 if left is None:
                     await self._prepare(agent, config)
                     left = await self._played(episode, agent, sample, epoch, candidate, config)
-                    await self._film(sample, log, config)
+                    await self._record_video(sample, log, config)
                 ending = left
                 text = msgspec.json.encode(ending).decode()
                 yield Output(text, ending.usage, ending.outcome, ending.seconds)
-            if not attempts.go_on_after(ending.outcome, ending.by_agent, ending.interrupted):
+            if not attempts.should_retry(ending.outcome, ending.by_agent, ending.interrupted):
                 return
 
     def _agent(self, candidate: Candidate) -> Recipe | None:
@@ -151,7 +153,7 @@ class EnvTask(Task):
         if not isinstance(candidate, AgentCandidate):
             raise UsageError(f"{self.name} is played by an agent or a model; {candidate.name} is neither.")
         agent = candidate.recipe or RANDOM
-        if not is_playable(agent.found()):
+        if not is_playable(agent.load()):
             raise UsageError(
                 f"{self.name} is played by a class with a method act(observation), or by a function "
                 f"policy(observation); {candidate.name} is neither."
@@ -170,7 +172,7 @@ class EnvTask(Task):
         )
         return Episode(
             header,
-            str(log.absolute()),  # whoever plays may go elsewhere
+            str(log.absolute()),  # the agent may change the working directory
             mix(seed, epoch, AGENT) >> 33,
             settings.timeout,
             settings.clock,
@@ -192,80 +194,80 @@ class EnvTask(Task):
     ) -> EpisodeEnding:
         if isinstance(candidate, AgentCandidate) and candidate.url:
             return await self._remote_attempt(episode, candidate.url)
-        mind = ModelPlayer(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
-        return await self._attempt(episode, agent, mind)
+        policy = ModelPolicy(self, sample, epoch, candidate, config) if isinstance(candidate, Model) else None
+        return await self._attempt(episode, agent, policy)
 
-    async def _attempt(self, episode: Episode, agent: Recipe | None, mind: Mind | None) -> EpisodeEnding:
-        table = self._free.pop() if self._free else self._new_table(agent)
+    async def _attempt(self, episode: Episode, agent: Recipe | None, policy: AsyncPolicy | None) -> EpisodeEnding:
+        session = self._free.pop() if self._free else self._new_session(agent)
         try:
-            ending = await table.play(episode, mind, self.agent_held)
+            ending = await session.play(episode, policy, self.agent_held)
         finally:
-            self._free.append(table)
+            self._free.append(session)
         return ending
 
     async def _remote_attempt(self, episode: Episode, url: str) -> EpisodeEnding:
-        from proctor.agents.remote.client import WireClient
-        from proctor.agents.remote.world_mind import RemoteMind
+        from proctor.agents.remote.client import RemoteAgentConnection
+        from proctor.agents.remote.env_policy import RemotePolicy
 
-        if not self._free_wires:
-            self._wires.append(WireClient(url))
-            self._free_wires.append(self._wires[-1])
-        wire = self._free_wires.pop()
-        mind = RemoteMind(wire, episode)
+        if not self._free_connections:
+            self._connections.append(RemoteAgentConnection(url))
+            self._free_connections.append(self._connections[-1])
+        connection = self._free_connections.pop()
+        policy = RemotePolicy(connection, episode)
         try:
-            return await self._attempt(episode, None, mind)
+            return await self._attempt(episode, None, policy)
         finally:
-            await mind.end()
-            self._free_wires.append(wire)
+            await policy.end()
+            self._free_connections.append(connection)
 
-    async def _film(self, sample: Sample, log: Path, config: RunConfig) -> None:
-        """A video of one of the first episodes, if it is wanted and the world can be drawn."""
+    async def _record_video(self, sample: Sample, log: Path, config: RunConfig) -> None:
+        """Records a video of one of the first episodes, if wanted and if the environment can be rendered."""
         if not config.film or sample.index - config.limit_start >= self.settings.filmed:
             return None
-        world = self.filmed_world()
-        if world is None:
+        env = self.rendered_env_recipe()
+        if env is None:
             return None
         from proctor.agents.envs.video import VideoError, Videos
 
         if self.settings.clock != "step" and config.parallel > 1:
             return self._tell("no videos: to make them would take time from the episodes beside; leave out --parallel")
-        self._videos = self._videos or Videos(world, self.artifacts / "film.log", self._limits)
+        self._videos = self._videos or Videos(env, self.artifacts / "film.log", self._limits)
         try:
             await self._videos.make(log)
         except VideoError as error:
             self._tell(str(error))
 
     def _tell(self, note: str) -> None:
-        """Once."""
-        if note not in self._told:
-            self._told.add(note)
+        """Logs a warning once."""
+        if note not in self._logged_notes:
+            self._logged_notes.add(note)
             logger.warning("%s: %s", self.name, note)
 
-    def _new_table(self, agent: Recipe | None) -> EpisodeTable:
-        log = self.artifacts / f"process-{len(self._tables) + 1}.log"
-        world = self.world(in_words=self._in_words)
-        self._tables.append(EpisodeTable(world, agent, self.settings.clock, log, self._limits, self._isolation))
-        return self._tables[-1]
+    def _new_session(self, agent: Recipe | None) -> EnvSession:
+        log = self.artifacts / f"process-{len(self._sessions) + 1}.log"
+        env = self.env_recipe(in_words=self._in_words)
+        self._sessions.append(EnvSession(env, agent, self.settings.clock, log, self._limits, self._isolation))
+        return self._sessions[-1]
 
     async def _prepare(self, agent: Recipe | None, config: RunConfig) -> None:
-        """Once: a world that cannot be made at all is the user's to mend, not a fault of an episode.
+        """Starts the sessions before the first episode. An environment that cannot be created is a usage error.
 
-        By the clock all tables are there before the first episode: starting one takes the time that another needs.
+        With a timed clock all sessions start here: starting one later would delay running episodes.
         """
         async with self._preparing:
-            if self._tables:
+            if self._sessions:
                 return
-            places = 1 if self.settings.clock == "step" else min(config.parallel, self.count(config))
-            self._free = [self._new_table(agent) for _ in range(places)]
-            for table in self._free:
+            sessions = 1 if self.settings.clock == "step" else min(config.parallel, self.count(config))
+            self._free = [self._new_session(agent) for _ in range(sessions)]
+            for session in self._free:
                 try:
-                    await table.prepare()
+                    await session.prepare()
                 except EpisodeFault as fault:
                     if fault.outcome is EpisodeOutcome.ENV_CRASH:
                         raise UsageError(f"{self.name}: {fault}") from fault
 
     async def judge(self, sample: Sample, outputs: Sequence[Output]) -> Score:
-        """Of the last attempt."""
+        """Scores the last attempt."""
         try:
             ending = msgspec.json.decode(outputs[-1].text, type=EpisodeEnding)
         except msgspec.DecodeError as error:
@@ -283,8 +285,8 @@ class EnvTask(Task):
         return EpisodeTally(self.metric, _facts)
 
 
-def _left_by(log: Path, episode: Episode) -> EpisodeEnding | None:
-    """What a run that was cut short has left of an episode: its ending, or that it had begun."""
+def _unfinished_ending(log: Path, episode: Episode) -> EpisodeEnding | None:
+    """The ending that an interrupted run left in the log, or an interrupted one if the episode had begun."""
     if (ending := ending_of(log, episode.header)) is not None:
         return ending
     with suppress(UsageError):
@@ -304,16 +306,16 @@ def _facts(output: Output) -> Facts | None:
     ending = msgspec.json.decode(output.text, type=EpisodeEnding)
     if not ending.outcome.is_play:
         return None
-    # By the clock it is worth knowing that nothing was late; in steps nothing can be.
+    # Timed clocks show zero counts, too: nothing was late.
     counts = {name: getattr(ending, name) for name in COUNTS}
     timed = ending.clock != "step"
-    told = {name: n for name, n in counts.items() if n or (timed and name != "unreadable")}
-    return Facts({"reward": ending.reward, "length": ending.length}, told, ending.lags)
+    result = {name: n for name, n in counts.items() if n or (timed and name != "unreadable")}
+    return Facts({"reward": ending.reward, "length": ending.length}, result, ending.lags)
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:
-    found = {}
+    cls = {}
     for package in packages:
         with suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+            cls[package] = metadata.version(package)
+    return cls

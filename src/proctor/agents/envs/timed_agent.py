@@ -1,4 +1,4 @@
-"""The agent's side of an episode by the clock: it asks the world's gate what there is to see, and says what it does."""
+"""The agent of a timed episode: polls the environment for observations and posts actions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _decode_frame = msgspec.msgpack.Decoder(Frame).decode
 
 
 async def play_by_clock(url: str, token: str, decide: Callable[[Frame], Awaitable[Any]]) -> None:
-    """Until the world says that it is over."""
+    """Until the environment says that it is over."""
     limits = aiohttp.ClientTimeout(total=POLL + TIMEOUTS.REQUEST)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": CONTENT}
     tick, move = -1, b""
@@ -45,7 +45,7 @@ async def play_by_clock(url: str, token: str, decide: Callable[[Frame], Awaitabl
                             continue
                         frame = _decode_frame(await reply.read())
                 except TimeoutError:
-                    continue  # the world is busy; how long it may be is for the referee to say
+                    continue  # the environment is busy; how long it may be is for the referee to say
                 if frame.over:
                     return
                 tick, seen = frame.tick, time.monotonic_ns()

@@ -1,7 +1,6 @@
-"""An episode by the wall clock, in the world's process: it ticks whether or not the agent has made up its mind.
+"""A timed episode, in the environment's process: with `realtime` it ticks whether or not the agent has decided.
 
-Or, with the clock `paused`, the world stands still from the moment it shows an observation until the action comes,
-and then runs for one tick.
+With `paused` the environment waits for an action after each observation, and then runs for one tick.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from msgspec import Struct
 
 from proctor.agents.envs import observations
 from proctor.agents.envs.event_log import EpisodeEnding
-from proctor.agents.envs.pending_actions import Frame, MoveGate, PendingAction
+from proctor.agents.envs.pending_actions import ActionQueue, Frame, PendingAction
 from proctor.agents.envs.step_play import EnvFailedError, Play
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.runtime.lags import Lags
 
-KEPT = 1_000  # observations whose time is remembered: who acts on an older one is beyond measuring
+KEPT = 1_000  # observations whose time is stored: an action on an older one is not measured
 LATE = 0.25  # of a tick: one that begins later than this has missed its deadline
 
 
 class Figures(Struct):
-    """What the clock has seen."""
+    """Counts and lags of a timed episode."""
 
     late: int = 0
     late_ticks: int = 0
@@ -32,10 +31,10 @@ class Figures(Struct):
 
 
 class TimedPlay:
-    """Ticks until the end. The gate is where the agent gets what it sees, and leaves what it does."""
+    """Ticks until the end. Observations and actions go through the action queue."""
 
-    def __init__(self, play: Play, gate: MoveGate) -> None:
-        self._play, self._gate = play, gate
+    def __init__(self, play: Play, action_queue: ActionQueue) -> None:
+        self._play, self._action_queue = play, action_queue
         self._period = int(1e9 / play.episode.fps)
         self._figures = Figures(lags={name: Lags() for name in ("observation", "reaction", "action")})
         self._shown: dict[int, int] = {}  # tick -> when its observation was there
@@ -43,27 +42,27 @@ class TimedPlay:
     def run(self, observation: Any) -> EpisodeEnding:
         try:
             self._show(0, observation)
-            # The clock starts when the agent first looks: how long it takes to connect is no part of its reaction.
-            self._gate.looked.wait(max(0.0, (self._play.deadline - time.monotonic_ns()) / 1e9))
+            # The clock starts with the agent's first request: the time to connect is not a reaction.
+            self._action_queue.looked.wait(max(0.0, (self._play.deadline - time.monotonic_ns()) / 1e9))
             self._shown[0] = time.monotonic_ns()
             outcome, why = self._paused() if self._play.episode.clock == "paused" else self._realtime()
         except EnvFailedError as error:
             outcome, why = error.outcome, str(error)
         finally:
-            self._gate.close()
+            self._action_queue.close()
         figures = self._figures
         return self._play.end(
             outcome,
             why,
             late=figures.late,
-            dropped=self._gate.dropped,
+            dropped=self._action_queue.dropped,
             late_ticks=figures.late_ticks,
             slow_ticks=figures.slow_ticks,
             lags=figures.lags,
         )
 
     def _realtime(self) -> tuple[EpisodeOutcome, str]:
-        """Every tick has its deadline from the beginning: one that is late makes none of the others later."""
+        """Deadlines are fixed at the start: a late tick does not delay the others."""
         play = self._play
         started = free = time.monotonic_ns()
         tick = 0
@@ -80,7 +79,7 @@ class TimedPlay:
                     self._figures.slow_ticks += 1
                 else:
                     self._figures.late_ticks += 1
-            self._show(tick, self._step(tick, self._gate.take(), begun))
+            self._show(tick, self._step(tick, self._action_queue.take(), begun))
             free = time.monotonic_ns()
         return EpisodeOutcome.COMPLETED, ""
 
@@ -88,7 +87,7 @@ class TimedPlay:
         play = self._play
         tick = 0
         while not play.over:
-            move = self._gate.wait((play.deadline - time.monotonic_ns()) / 1e9)
+            move = self._action_queue.wait((play.deadline - time.monotonic_ns()) / 1e9)
             if move is None:
                 return EpisodeOutcome.TIMEOUT, "time was up"
             tick += 1
@@ -105,10 +104,9 @@ class TimedPlay:
         return observation
 
     def _timing(self, tick: int, move: PendingAction, begun: int) -> dict[str, int]:
-        """When everything about an action happened; counted and written down.
+        """Returns and counts the times of an action.
 
-        What an agent says of its times cannot be checked, but that it saw an observation after it was made, and had
-        sent its action when that arrived.
+        The times that an agent reports are limited to what is possible: after the observation, before the arrival.
         """
         made = self._shown.get(move.tick, begun)
         seen = min(max(move.seen, made), move.arrived)
@@ -123,11 +121,11 @@ class TimedPlay:
 
     def _show(self, tick: int, observation: Any) -> None:
         play = self._play
-        shown = play.world.in_words(observation) if play.episode.in_words else observation
+        shown = play.env.in_words(observation) if play.episode.in_words else observation
         frame = Frame(tick, observations.pack(shown), play.last_reward, play.over)
         self._shown.pop(tick - KEPT, None)
         self._shown[tick] = time.monotonic_ns()
-        self._gate.show(frame)
+        self._action_queue.show(frame)
 
     def _sleep_until(self, when: int) -> None:
         remaining = (when - time.monotonic_ns()) / 1e9

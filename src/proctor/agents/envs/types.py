@@ -1,4 +1,4 @@
-"""The words in which referee, world and agent speak of an episode."""
+"""The messages between referee, environment and agent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AGENT_ENDED = "the agent's process has ended"  # what the environment of an isol
 
 
 class Episode(Struct, frozen=True):
-    """What is played, for how long, and where it is written down."""
+    """An episode to play: its limits, clock and log."""
 
     header: Header
     log: str
@@ -27,11 +27,11 @@ class Episode(Struct, frozen=True):
     success_reward: float | None = None
     fps: float = 30.0
     idle: Idle = "noop"
-    in_words: bool = False  # what the agent sees
+    in_words: bool = False  # observations are text
 
 
 class EnvDescription(Struct, frozen=True):
-    """What an agent is told about the world before an episode, if it has a method reset(seed, world_info)."""
+    """The argument `world_info` of an agent's method reset(seed, world_info)."""
 
     name: str
     actions: Space
@@ -40,34 +40,34 @@ class EnvDescription(Struct, frozen=True):
 
 
 class EnvInfo(Struct, frozen=True):
-    """What the referee wants to know of a world."""
+    """What the referee needs to know of an environment."""
 
     actions: Space
-    threshold: float | None  # the reward that it asks for
+    threshold: float | None  # its reward threshold for success
 
 
 class PromptView(Struct, frozen=True):
-    """What a language model is shown of a step."""
+    """A step as a language model sees it."""
 
     text: str
     reward: float | None  # of the last action
     step: int
     over: bool = False
-    observation: bytes = b""  # packed, for an agent elsewhere, which has no text
+    observation: bytes = b""  # packed, for a remote agent, which gets no text
 
 
-class EpisodeFault(Exception):  # noqa: N818 - an outcome, to be told and not to be mended
-    """Why an episode ended before its end."""
+class EpisodeFault(Exception):  # noqa: N818 - an outcome
+    """Ends an episode before its regular end."""
 
     def __init__(self, outcome: EpisodeOutcome, why: str) -> None:
         super().__init__(why)
         self.outcome = outcome
 
 
-def success(said: bool | None, reward: float, wanted: float | None, threshold: float | None) -> bool | None:
-    """By the reward that the user wants, by what the world says, or by the reward that it asks for; or nobody knows."""
-    if wanted is not None:
-        return reward >= wanted
-    if said is not None:
-        return said
+def success(reported: bool | None, reward: float, required: float | None, threshold: float | None) -> bool | None:
+    """Success by the user's required reward, by the environment's report, or by its threshold; None if unknown."""
+    if required is not None:
+        return reward >= required
+    if reported is not None:
+        return reported
     return None if threshold is None else reward >= threshold

@@ -1,6 +1,6 @@
-"""A video of a logged episode: it is played again with the actions of its log, and drawn on the way.
+"""Records a video of a logged episode by replaying its actions and rendering each step.
 
-So the play itself is not slowed down, by whatever clock it goes; and a video is of this episode or there is none.
+So rendering does not slow down the episode. A replay that differs gives no video.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy
 
 from proctor.agents.envs.event_log import read_events
 from proctor.agents.envs.observations import fingerprint
-from proctor.agents.envs.referee import ENVIRONMENT, end_world
+from proctor.agents.envs.referee import ENVIRONMENT, end_env
 from proctor.agents.envs.step_play import Environment
 from proctor.agents.runtime.hosting.host import Host
 from proctor.agents.runtime.hosting.process import HostDiedError, HostedFaultError, HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
-from proctor.agents.runtime.shielding import completed
+from proctor.agents.runtime.shielding import run_to_completion
 
 ROLE = f"{__name__}:HostedVideo"
 NAME = "film.mp4"
@@ -33,26 +33,26 @@ ENDING = 30.0  # seconds in which ffmpeg writes the rest
 
 
 class VideoError(Exception):
-    """There is no video of this episode; says why."""
+    """Says why there is no video of an episode."""
 
 
 class Videos:
-    """Made one after the other, in a process of their own that is started for the first."""
+    """Records one video after the other, in a process that is started for the first."""
 
-    def __init__(self, world: Recipe, log: Path, limits: RuntimeLimits | None = None) -> None:
-        self._world, self._log, self._limits = world, log, limits
+    def __init__(self, env: Recipe, log: Path, limits: RuntimeLimits | None = None) -> None:
+        self._env, self._log, self._limits = env, log, limits
         self._process: HostProcess | None = None
         self._one_at_a_time = asyncio.Lock()
 
     async def make(self, log: Path) -> None:
-        """Beside the log. Raises VideoError if it cannot be had."""
+        """Writes the video beside the log. Raises VideoError if it fails."""
         if shutil.which("ffmpeg") is None:
             raise VideoError(NO_FFMPEG)
         async with self._one_at_a_time:
             try:
                 async with asyncio.timeout(VIDEO_TIMEOUT):
                     if self._process is None:
-                        self._process = await HostProcess.start(ROLE, self._world, self._log, ENVIRONMENT, self._limits)
+                        self._process = await HostProcess.start(ROLE, self._env, self._log, ENVIRONMENT, self._limits)
                     await self._process.call("make", str(log))
             except TimeoutError:
                 await self.close()
@@ -66,16 +66,16 @@ class Videos:
     async def close(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            await completed(asyncio.create_task(end_world(process)))
+            await run_to_completion(asyncio.create_task(end_env(process)))
 
 
 class HostedVideo:
-    """The role: a world that can be drawn."""
+    """Hosts an environment that can be rendered."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        self._made = recipe.made()
-        self._world = Environment(self._made)
-        self._take = self._world.actions.take
+        self._made = recipe.build()
+        self._env = Environment(self._made)
+        self._take = self._env.actions.take
         metadata = getattr(self._made, "metadata", None) or {}
         self._fps = float(metadata.get("render_fps") or FPS)
 
@@ -102,8 +102,8 @@ class HostedVideo:
         finally:
             _close(ffmpeg)
 
-    def close_world(self) -> None:
-        self._world.close()
+    def close_env(self) -> None:
+        self._env.close()
 
     def _picture(self) -> numpy.ndarray[Any, Any]:
         drawn = self._made.render()
@@ -134,7 +134,7 @@ def _write(ffmpeg: subprocess.Popen[bytes], picture: numpy.ndarray[Any, Any]) ->
 
 
 def _finish(ffmpeg: subprocess.Popen[bytes]) -> None:
-    """Raises what ffmpeg has to complain of."""
+    """Raises the error of ffmpeg, if any."""
     _, said = ffmpeg.communicate(timeout=ENDING)
     if ffmpeg.returncode:
         raise VideoError(f"ffmpeg: {said.decode(errors='replace').strip()[-500:]}")

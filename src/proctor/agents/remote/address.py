@@ -1,4 +1,4 @@
-"""Where an agent is that is not on this machine, and how a run says where its agent was."""
+"""The address of a remote agent, and how a record says where its agent ran."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from proctor.core.config import URL_PREFIXES, RunConfig
 if TYPE_CHECKING:
     from proctor.agents.runtime.hosting.isolation import Isolation
 
-TRUSTED = "trusted"  # it ran as the user, with all that the user may do
+TRUSTED = "trusted"  # it ran as the user, without isolation
 FrameFormat = Literal["png", "jpeg", "raw"]
 
 
 class RemoteAddress(Struct, frozen=True):
-    """The server of an agent, and the form in which it is sent what a window shows."""
+    """The server of an agent, and the format of the frames that it is sent."""
 
     url: str
     frames: FrameFormat = "png"
@@ -26,8 +26,8 @@ class RemoteAddress(Struct, frozen=True):
         return f"remote: {self.url}"
 
 
-def held_by(config: RunConfig, isolation: Isolation | None) -> str:
-    """For record, report and page; empty for a model and for a person."""
+def describe_isolation(config: RunConfig, isolation: Isolation | None) -> str:
+    """Says where the agent ran, for record and report; empty for a model and for a person."""
     if not config.agent or is_human(config.agent):
         return ""
     if config.agent.startswith(URL_PREFIXES):

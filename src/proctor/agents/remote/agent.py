@@ -1,4 +1,4 @@
-"""The base of an agent that plays from another machine: it is given frames, and says what to do."""
+"""RemoteAgent, the base class of agents that play from another machine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ Frame = numpy.ndarray[Any, Any]  # rows of red, green and blue
 
 
 class RemoteAgent(ABC):
-    """Served by `proctor serve player FILE:Class`. It needs no display, and sees nothing but what it is sent."""
+    """Served by `proctor serve player FILE:Class`. It needs no display: it receives frames and returns actions."""
 
     @abstractmethod
     def act(self, frame: Frame) -> Sequence[Action] | None:
-        """What to do about a frame: names of keys, each of which is tapped, or actions such as
-        `{"do": "press", "key": "LEFT"}` and `{"do": "click", "x": 10, "y": 20}`; nothing is an empty list. None says
-        that the agent has finished.
+        """Returns the actions for a frame: names of keys to tap, or actions such as
+        `{"do": "press", "key": "LEFT"}` and `{"do": "click", "x": 10, "y": 20}`. None says that the agent has finished.
         """
 
     def begin(self, task: dict[str, Any]) -> None:  # noqa: B027 - a subclass may leave it
-        """Called before the first frame of an episode, with what is to be done."""
+        """Called with the task before the first frame of an episode."""

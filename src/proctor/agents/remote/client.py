@@ -1,4 +1,4 @@
-"""The referee's line to an agent on another machine. Whatever comes over it may be wrong, late, or nothing."""
+"""The referee's connection to a remote agent. Its answers are untrusted: wrong, late or missing."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from proctor.core.errors import UsageError
 
 T = TypeVar("T")
 
-SHOWN = 500  # characters of an answer that is none
+SHOWN = 500  # characters of an invalid answer
 
 
-class WireError(Exception):
-    """The agent cannot be reached, raised something, or gave an answer that is none."""
+class RemoteAgentError(Exception):
+    """The agent cannot be reached, raised something, or gave an invalid answer."""
 
 
-class WireClient:
-    """One agent, one step at a time."""
+class RemoteAgentConnection:
+    """A connection to one agent; one step at a time."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -34,15 +34,17 @@ class WireClient:
 
     @property
     def busy_seconds(self) -> float:
-        """How long it has had the last frame without an answer."""
+        """How long the last frame has been without an answer."""
         return 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
 
     async def check(self) -> None:
-        """That it is there, speaks this protocol and is free."""
+        """Raises if the agent does not answer, speaks another protocol, or is busy."""
         read = msgspec.json.Decoder(messages.Status).decode
         status = await self._ask("GET", messages.STATUS, read, b"", {}, TIMEOUTS.REQUEST)
         if status.protocol != messages.VERSION:
-            raise WireError(f"{self.url} speaks version {status.protocol} of the protocol, not {messages.VERSION}")
+            raise RemoteAgentError(
+                f"{self.url} speaks version {status.protocol} of the protocol, not {messages.VERSION}"
+            )
 
     async def begin(self, begin: messages.Begin) -> None:
         await self._ask("POST", messages.BEGIN, _anything, msgspec.json.encode(begin), JSON, TIMEOUTS.STARTING)
@@ -50,7 +52,7 @@ class WireClient:
     async def step(
         self, episode: str, number: int, body: bytes, headers: dict[str, str], read: Callable[[bytes], T]
     ) -> T:
-        """Has no time limit of its own: whoever keeps the episode's time gives it up."""
+        """Has no timeout: the clock of the episode cancels it."""
         self._asked_at = time.monotonic()
         told = {messages.EPISODE: episode, messages.NUMBER: str(number), **headers}
         answer = await self._ask("POST", messages.STEP, read, body, told, None)
@@ -58,7 +60,7 @@ class WireClient:
         return answer
 
     def forget(self) -> None:
-        """The step under way was given up."""
+        """Called after a step was cancelled."""
         self._asked_at = None
 
     async def end(self, episode: str) -> None:
@@ -79,14 +81,14 @@ class WireClient:
                 method, path, body, headers, answer_within=seconds, connect_within=TIMEOUTS.REQUEST
             )
         except UnreachableError as error:
-            raise WireError(f"the agent cannot be reached: {error}") from error
+            raise RemoteAgentError(f"the agent cannot be reached: {error}") from error
         if status != 200:
-            raise WireError(_refusal(self.url, path, status, text))
+            raise RemoteAgentError(_refusal(self.url, path, status, text))
         try:
             return read(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             shown = text[:SHOWN].decode(errors="replace")
-            raise WireError(f"{self.url} gave an answer that is none: {error}; it said: {shown!r}") from error
+            raise RemoteAgentError(f"{self.url} gave an invalid answer: {error}; it was: {shown!r}") from error
 
     async def close(self) -> None:
         await self._connection.close()

@@ -1,4 +1,4 @@
-"""An agent for another machine, in its process on this one."""
+"""Hosts an agent in its process, behind the server for remote agents."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from proctor.agents.runtime.hosting.recipe import Recipe
 
 
 class HostedRemoteAgent:
-    """The role. Windows need a class with act(frame), environments one with act(observation), or a function."""
+    """Windows need a class with act(frame); environments need act(observation), or a function."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        found = recipe.found()
+        found = recipe.load()
         if not is_playable(found):
             raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act")
         self._pulse = host.pulse
-        self._made = recipe.made() if inspect.isclass(found) else found
+        self._made = recipe.build() if inspect.isclass(found) else found
         self._act = getattr(self._made, "act", self._made)
         self._policy = Policy.of(self._made)
 
@@ -36,11 +36,11 @@ class HostedRemoteAgent:
         if begin is not None:
             self._ask(begin, task)
 
-    def begin_world(self, seed: int, info: dict[str, Any]) -> None:
+    def begin_env(self, seed: int, info: dict[str, Any]) -> None:
         self._policy.begin(seed, msgspec.convert(info, EnvDescription))
 
     def act_in_window(self, body: bytes, content_type: str, size: str) -> bytes:
-        """Its answer as JSON, checked here so that its author reads what is wrong with it."""
+        """Returns the answer as JSON; validates it here, where the agent's author sees the error."""
         wanted = self._ask(self._act, unpacked(body, content_type, size))
         if wanted is None:
             return msgspec.json.encode(WindowAnswer(done=True))
@@ -49,10 +49,10 @@ class HostedRemoteAgent:
             answer = msgspec.json.encode({"actions": actions})
             window_answer(answer)
         except Exception as error:
-            raise AgentFailedError(f"its answer is no list of actions: {described(error).text}") from error
+            raise AgentFailedError(f"its answer is not a list of actions: {described(error).text}") from error
         return answer
 
-    def act_in_world(self, body: bytes) -> bytes:
+    def act_in_env(self, body: bytes) -> bytes:
         self._pulse.begin(IN_AGENT)
         try:
             action = self._policy.decide(observations.unpack(body))

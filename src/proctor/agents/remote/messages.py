@@ -1,4 +1,4 @@
-"""What a referee and an agent on another machine say to each other, over HTTP."""
+"""The HTTP messages between a referee and a remote agent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Turns = Annotated[int, Meta(ge=-100, le=100)]
 
 
 class Action(Struct, frozen=True, tag_field="do", forbid_unknown_fields=True):
-    """One thing to do in a window. Places are those of the frame, from its upper left corner."""
+    """An action in a window. Coordinates are those of the frame, from its upper left corner."""
 
 
 class Press(Action, frozen=True, tag="press"):
@@ -50,7 +50,7 @@ class Move(Action, frozen=True, tag="move"):
 
 
 class Click(Action, frozen=True, tag="click"):
-    x: int | None = None  # where the pointer is, unless told otherwise
+    x: int | None = None  # default: where the pointer is
     y: int | None = None
     button: Button = "left"
     seconds: Duration = 0.05
@@ -89,7 +89,7 @@ class Begin(Struct):
     kind: Literal["window", "world"]
     task: dict[str, Any] | None = None  # of a window
     seed: int | None = None
-    world: dict[str, Any] | None = None  # name, actions, clock and fps of a world
+    world: dict[str, Any] | None = None  # name, actions, clock and fps of an environment
     protocol: int = VERSION
 
 
@@ -107,7 +107,7 @@ class End(Struct):
 
 
 class AgentFailure(Struct):
-    """The body of an answer with status 500: the agent itself raised something."""
+    """The body of an answer with status 500: the agent raised something."""
 
     error: str
 

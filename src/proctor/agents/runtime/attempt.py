@@ -1,4 +1,4 @@
-"""An attempt at an episode: the output of a task that an evaluator judges; and the rule for another attempt."""
+"""An attempt at an episode, which is the output of an evaluator task, and the rule for retries."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from proctor.core.random import mix
 from proctor.core.types import Usage
 
 RETRY = 2  # mixed into the seed of an episode
-INTERRUPTED = "the run was cut short while the agent played"
+INTERRUPTED = "the run was interrupted while the agent played"
 
 
 class Attempt(Struct, frozen=True):
-    """One attempt at an episode, as it is kept."""
+    """One attempt at an episode, as it is stored."""
 
     outcome: EpisodeOutcome
     metrics: dict[str, Any]
@@ -30,24 +30,24 @@ class Attempt(Struct, frozen=True):
     usage: Usage = Usage()  # of a model that plays
     lags: dict[str, Lags] = {}
     by_agent: bool = False  # the environment or the evaluator was lost after the agent had begun
-    seed: int | None = None  # of this attempt: another one has another
+    seed: int | None = None  # each attempt has its own
     interrupted: bool = False  # by the end of the run
-    held: str = ""  # where the agent was: trusted, isolated at a level, or remote
+    held: str = ""  # where the agent ran: trusted, isolated at a level, or remote
     turns: list[Turn] = []  # of a model that plays
 
 
 class Attempts:
-    """Whether an episode is tried again.
+    """Decides whether an episode is retried.
 
-    An episode is played once. Only what failed before the agent had begun is tried again, so many times in all, and
-    what was cut short together with the run. An attempt of which the agent may have seen anything is never repeated
-    with its seed: else whoever fares badly could have it forgotten.
+    An episode is played once. It is retried only if it failed before the agent had begun, up to `most` attempts, or
+    if the run was interrupted. A retry has another seed if the agent may have seen anything: otherwise a losing
+    agent could have its attempt repeated.
     """
 
     def __init__(self, most: int) -> None:
         self._left = most
 
-    def go_on_after(self, outcome: EpisodeOutcome, by_agent: bool, interrupted: bool = False) -> bool:
+    def should_retry(self, outcome: EpisodeOutcome, by_agent: bool, interrupted: bool = False) -> bool:
         if interrupted:
             return True
         self._left -= 1
@@ -55,12 +55,12 @@ class Attempts:
 
 
 def another_seed(seed: int, epoch: int, number: int) -> int:
-    """For the attempt of this number, counted from 0."""
+    """The seed of an attempt; attempts count from 0."""
     return seed if number == 0 else mix(seed, epoch, number, RETRY) >> 33
 
 
 def interrupted(events: Path, seed: int | None, held: str) -> Attempt | None:
-    """What is left of an attempt, if it had begun when the run was cut short."""
+    """The attempt that had begun when the run was interrupted, if its log says so."""
     if not has_begun(events):
         return None
     return Attempt(EpisodeOutcome.STOPPED, {}, INTERRUPTED, 0.0, 0.0, 0, seed=seed, interrupted=True, held=held)

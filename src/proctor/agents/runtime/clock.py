@@ -1,4 +1,4 @@
-"""The time of an episode: by the wall, or only while the world does not stand still."""
+"""The clock of an episode: real time, without the time for which the environment is paused."""
 
 from __future__ import annotations
 
@@ -18,65 +18,65 @@ class Pausable(Protocol):
 
 
 class Clock:
-    """Ticks from `start`. Given a world that can be stopped, whoever plays may have it wait."""
+    """Runs from `start`. Given a pausable environment, an agent may pause it."""
 
-    def __init__(self, world: Pausable | None = None, longest_thought: float = 0.0) -> None:
-        self._world, self._longest_thought = world, longest_thought
+    def __init__(self, env: Pausable | None = None, longest_thought: float = 0.0) -> None:
+        self._env, self._longest_thought = env, longest_thought
         self._started = self._lost = 0.0
         self._paused_at: float | None = None
         self._over = False
-        self._turned = asyncio.Event()  # the world was stopped, or goes on
+        self._turned = asyncio.Event()  # the environment was paused or resumed
         self._changing = asyncio.Lock()
-        self._fault: Exception | None = None  # of the world, when it was to stop or to go on
+        self._fault: Exception | None = None  # of the environment, in pausing or resuming
 
     def start(self) -> None:
-        """What the world has stood still before does not count: an agent may begin to think before the clock starts."""
+        """Starts at zero; earlier pauses do not count: an agent may begin to think before the start."""
         self._started, self._lost = time.monotonic(), 0.0
         if self._paused_at is not None:
             self._paused_at = self._started
 
     @property
     def can_pause(self) -> bool:
-        return self._world is not None
+        return self._env is not None
 
     @property
     def elapsed(self) -> float:
-        """Seconds of the world's time."""
+        """Seconds for which the environment has run."""
         now = time.monotonic() if self._paused_at is None else self._paused_at
         return now - self._started - self._lost
 
     async def pause(self) -> None:
-        """The world stands still until `resume`; a world that cannot goes on."""
+        """Pauses the environment until `resume`; does nothing if it cannot be paused."""
         async with self._changing:
-            if self._world is None or self._over or self._paused_at is not None:
+            if self._env is None or self._over or self._paused_at is not None:
                 return
-            await self._turn(self._world.pause())
+            await self._turn(self._env.pause())
             self._paused_at = time.monotonic()
             self._turned.set()
 
     async def resume(self) -> None:
         async with self._changing:
-            if self._world is None or self._over or self._paused_at is None:
+            if self._env is None or self._over or self._paused_at is None:
                 return
             self._lost += time.monotonic() - self._paused_at
             self._paused_at = None
-            await self._turn(self._world.resume())
+            await self._turn(self._env.resume())
             self._turned.set()
 
     async def stop(self) -> None:
-        """The world stands still for good: what is judged is how the agent has left it."""
+        """Pauses the environment for good: it is scored as the agent left it."""
         await self.pause()
         self._over = True
 
     async def _turn(self, turning: Coroutine[Any, Any, None]) -> None:
-        """What goes wrong with the world is no fault of whoever wants it to wait: `run_out` raises it."""
+        """Keeps an error of the environment for `run_out`: the agent that paused it is not at fault."""
         try:
             await turning
         except Exception as error:
             self._fault = error
 
     async def run_out(self, seconds: float) -> str:
-        """Returns when the world has run for so long, or has stood still for too long: then it says so."""
+        """Returns when the environment has run for so many seconds, or with a reason when a pause is too long."""
         while True:
             if self._fault is not None:
                 raise self._fault

@@ -1,4 +1,4 @@
-"""What happened in an evaluation and when: a line of JSON for each event, written at once."""
+"""The event log of an episode in a window: one line of JSON per event, written at once."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ import msgspec
 
 
 class EventLog:
-    """Without a path it writes nothing. What an attempt that was cut short had written is gone: it is made again."""
+    """Starts a new file at `path`, over that of an interrupted attempt; without a path it writes nothing."""
 
     def __init__(self, path: Path | None = None) -> None:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"")
-        self._file = None if path is None else path.open("ab", buffering=0)  # others write to it, too: whole lines
+        self._file = None if path is None else path.open("ab", buffering=0)  # several processes append whole lines
 
     def note(self, event: str, **facts: Any) -> None:
-        """Nanoseconds of a clock that is never set, the event, and what there is to say about it.
-
-        A disk that is full must not keep the referee from its work: an agent may have filled it.
-        """
+        """Writes monotonic nanoseconds, the event and its facts. Ignores a full disk: an agent may have filled it."""
         with suppress(OSError):
             self._write(event, facts)
 
@@ -37,7 +34,7 @@ class EventLog:
 
 
 def has_begun(path: Path) -> bool:
-    """Whether this is the log of an evaluation in which the agent was told to begin."""
+    """Whether the agent was started in the episode of this log."""
     try:
         return any(b'"event":"started"' in line for line in path.read_bytes().splitlines())
     except OSError:

@@ -1,4 +1,4 @@
-"""A person as the referee sees one: asked to begin, watched while playing, never hurried."""
+"""AgentClient for a person who plays on the display."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.agents.runtime.agent_client import PlayerError
+from proctor.agents.runtime.agent_client import AgentStartError
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.evaluator_client import EnvironmentGoneError
 from proctor.agents.runtime.recording import EventRecorder
@@ -24,11 +24,11 @@ MOVES_APART = 0.01  # seconds between two movements of the mouse that are writte
 BUTTONS = {"left": "LBUTTON", "middle": "MBUTTON", "right": "RBUTTON", "x1": "XBUTTON1", "x2": "XBUTTON2"}
 
 
-class HumanPlayer:
-    """Listens on the display; keys and mouse of the person are the actions."""
+class HumanClient:
+    """Listens on the display: key and mouse events of the person are the actions."""
 
     folder: Path | None = None
-    clock = Clock()  # never stopped: a person thinks while the game goes on
+    clock = Clock()  # never paused: a person thinks while the game runs
     usage = Usage()
 
     ended_at: float | None = None
@@ -48,14 +48,14 @@ class HumanPlayer:
         return self._actions > 0
 
     async def prepare(self) -> None:
-        """Returns when the person has pressed and released the space bar, or F10: nothing has begun before."""
+        """Returns when the person has pressed and released the space bar, or pressed F10."""
         from proctor.agents.desktop.interface import DesktopError
         from proctor.agents.desktop.x11 import XDesktop
 
         try:
             self._desktop = self._desktop or XDesktop(self._display, self._authority)
         except DesktopError as error:
-            raise PlayerError(str(error)) from error
+            raise AgentStartError(str(error)) from error
         await self._wait_until_ready(self._desktop)
 
     async def _wait_until_ready(self, desktop: XDesktop) -> None:
@@ -70,7 +70,7 @@ class HumanPlayer:
 
         stop = await asyncio.to_thread(desktop.listen, on_key, lambda event: None)
         try:
-            _say(self._invitation())
+            _print_message(self._invitation())
             await ready.wait()
         finally:
             stop()
@@ -91,12 +91,12 @@ class HumanPlayer:
                 loop.call_soon_threadsafe(self._gone.set)
 
         self._stop_listening = await asyncio.to_thread(self._desktop.listen, self._on_key, self._on_mouse, None, ended)
-        _say("your time is running.")
+        _print_message("your time is running.")
 
     def _on_key(self, event: KeyboardEvent) -> None:
         from proctor.agents.desktop.vk import VK
 
-        if event.vk == VK.F10:  # the referee's
+        if event.vk == VK.F10:  # handled by the referee
             return
         self._actions += event.event_type == "press"
         self._recording.input(event.event_type, VK(event.vk).name)
@@ -116,7 +116,7 @@ class HumanPlayer:
             self._recording.input("press" if event.pressed else "release", what, x=event.x, y=event.y)
 
     async def ending(self) -> AgentEnding:
-        """Only the display can end a person's part."""
+        """A person ends only if the display is gone."""
         await self._gone.wait()
         raise EnvironmentGoneError("the display is gone")
 
@@ -143,5 +143,5 @@ class HumanPlayer:
             self._desktop = None
 
 
-def _say(words: str) -> None:
-    print(f"human: {words}", file=sys.stderr, flush=True)
+def _print_message(message: str) -> None:
+    print(f"human: {message}", file=sys.stderr, flush=True)

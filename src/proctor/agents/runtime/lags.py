@@ -1,4 +1,4 @@
-"""Delays, counted in classes that are a fiftieth apart: those of many episodes add up, and need no room."""
+"""Histograms of delays with buckets 2 % wide, which can be merged over episodes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from msgspec import Struct
 
 WIDTH = math.log(1.02)
 NS_PER_MS = 1e6
-SHORTEST = 1e-4  # milliseconds: what is shorter is nothing
+SHORTEST = 1e-4  # milliseconds
 
 
 class Lags(Struct):
     """Delays of one kind, in milliseconds."""
 
-    counts: dict[int, int] = {}  # class of delays -> how many
+    counts: dict[int, int] = {}  # bucket -> number of delays
     longest: float = 0.0
 
     def add(self, nanoseconds: int) -> None:
         ms = max(nanoseconds / NS_PER_MS, SHORTEST)
-        place = round(math.log(ms) / WIDTH)
-        self.counts[place] = self.counts.get(place, 0) + 1
+        bucket = round(math.log(ms) / WIDTH)
+        self.counts[bucket] = self.counts.get(bucket, 0) + 1
         self.longest = max(self.longest, ms)
 
     @property
@@ -29,20 +29,20 @@ class Lags(Struct):
         return sum(self.counts.values())
 
     def quantile(self, share: float) -> float | None:
-        """The delay that this share of all does not exceed, to one in a hundred."""
-        wanted = math.ceil(share * self.n)
-        seen = 0
-        for place in sorted(self.counts):
-            seen += self.counts[place]
-            if seen >= wanted:
-                return min(math.exp(place * WIDTH), self.longest)
+        """The delay that this share of all does not exceed, within 1 %."""
+        rank = math.ceil(share * self.n)
+        cumulative = 0
+        for bucket in sorted(self.counts):
+            cumulative += self.counts[bucket]
+            if cumulative >= rank:
+                return min(math.exp(bucket * WIDTH), self.longest)
         return None
 
 
-def merged(all_lags: Iterable[Lags]) -> Lags:
+def merge_lags(all_lags: Iterable[Lags]) -> Lags:
     total = Lags()
     for lags in all_lags:
         total.longest = max(total.longest, lags.longest)
-        for place, count in lags.counts.items():
-            total.counts[place] = total.counts.get(place, 0) + count
+        for bucket, count in lags.counts.items():
+            total.counts[bucket] = total.counts.get(bucket, 0) + count
     return total

@@ -1,4 +1,4 @@
-"""One lock for all who act on one environment, in whatever process they are."""
+"""A lock between all processes that act on one environment."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-VARIABLE = "PROCTOR_ENV_LOCK"  # a file, where whoever started the process wants it to be another than the display's
-LOOK_AGAIN = 0.002
+VARIABLE = "PROCTOR_ENV_LOCK"  # names the lock file; default: one per display
+POLL_INTERVAL = 0.002
 
 
 class EnvLock:
-    """Held while acting: `with env_lock:`. One process may take it again while it has it."""
+    """Held while acting: `with env_lock:`. Reentrant within a process."""
 
-    patience: float | None = None  # seconds; a referee goes on without, when whoever has it hangs or is frozen
+    timeout: float | None = (
+        None  # seconds, after which the evaluator acts without the lock: its holder may hang or be frozen
+    )
 
     def __init__(self) -> None:
         self._threads = threading.RLock()
-        self._entries = threading.local()  # of each thread: for each entry, whether it has the lock or went on without
+        self._entries = threading.local()  # per thread: for each entry, whether it acquired the lock
         self._depth = 0
         self._file: int | None = None
 
     def __enter__(self) -> Self:
-        limit = -1 if self.patience is None else self.patience
+        limit = -1 if self.timeout is None else self.timeout
         acquired = self._threads.acquire(timeout=limit)
         if acquired:
             self._depth += 1
             if self._depth == 1:
-                self._file = _opened(lock_path())
+                self._file = _open_lock(lock_path())
                 self._wait_for_others(self._file)
         self._acquired().append(acquired)
         return self
@@ -50,14 +52,14 @@ class EnvLock:
     def _acquired(self) -> list[bool]:
         if not hasattr(self._entries, "acquired"):
             self._entries.acquired = []
-        found: list[bool] = self._entries.acquired
-        return found
+        entries: list[bool] = self._entries.acquired
+        return entries
 
     def _wait_for_others(self, file: int) -> None:
-        if self.patience is None:
+        if self.timeout is None:
             fcntl.flock(file, fcntl.LOCK_EX)
             return
-        deadline = time.monotonic() + self.patience
+        deadline = time.monotonic() + self.timeout
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,18 +67,18 @@ class EnvLock:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     return
-            time.sleep(LOOK_AGAIN)
+            time.sleep(POLL_INTERVAL)
 
 
-def _opened(path: Path) -> int:
+def _open_lock(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:  # an isolated agent may read it, which is enough to lock it
+    except OSError:  # an isolated agent has read permission, which suffices for flock
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def lock_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Of the environment that a process acts on: that of its display, unless it was told another."""
+    """The lock file of the environment that a process acts on: by default that of its display."""
     if given := environment.get(VARIABLE):
         return Path(given)
     display = hashlib.sha256(environment.get("DISPLAY", "").encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What the log of an episode in a window tells when it is over: also of an agent that was ended in mid-step."""
+"""Reads the finished event log of an episode in a window, also that of an agent killed in mid-step."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ LARGEST = 256 * 1024 * 1024  # bytes that are read
 
 
 class EpisodeLog:
-    """The lines of a log, as far as they are whole."""
+    """The complete lines of a log."""
 
     def __init__(self, path: Path) -> None:
-        # Several processes write it: one of them may be late with a line.
+        # Several processes write it, and lines may be out of order.
         self.lines = sorted(_read(path), key=lambda line: line["ns"])
 
     def first(self, event: str) -> dict[str, Any] | None:
         return next((line for line in self.lines if line["event"] == event), None)
 
     def reactions(self) -> Lags:
-        """From a frame to the first input of the player after it. A release is no reaction: it ends one."""
+        """From a frame to the agent's first input after it. A release does not count: it ends a press."""
         reactions, frame_ns = Lags(), 0
         for line in self.lines:
             if line.get("by"):
@@ -41,7 +41,7 @@ class EpisodeLog:
         return reactions
 
     def program_seconds(self, ns: int) -> float:
-        """The program's own time at a moment: by the last word about it before."""
+        """The program's own time at a moment, from the last event about it."""
         at, since, runs = 0.0, ns, False
         for line in self.lines:
             if line["ns"] > ns:
@@ -51,12 +51,12 @@ class EpisodeLog:
         return at + (ns - since) / 1e9 if runs else at
 
     def played_ms(self) -> tuple[float, float] | None:
-        """From the start of the play to its end."""
+        """Start and end of the episode."""
         started, over = self.first("started"), self.first("over")
         return None if started is None or over is None else (started["ns"] / MS, over["ns"] / MS)
 
     def still_ms(self) -> list[tuple[float, float]]:
-        """The spans in which the program stood still."""
+        """The spans in which the program was paused."""
         spans, since = [], None
         for line in self.lines:
             if line["event"] == "paused":
@@ -79,7 +79,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _text_of(path: Path) -> bytes:
-    """An agent that is not isolated may have put anything in its place."""
+    """Reads regular files only: a trusted agent could have replaced the file."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""What an agent or an evaluator does to its environment, written down as it happens, from whatever process it is in."""
+"""EventRecorder, with which agents and evaluators write their inputs and frames into the event log."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ import msgspec
 from proctor.agents.runtime.lags import Lags
 
 RELEASE = "release"
-EVALUATOR = "evaluator"  # who has pressed or looked, where that was not the player
+EVALUATOR = "evaluator"  # `by` of events that are not the agent's
 EVENTS = "events.jsonl"
-KEYS = "keys.txt"  # what is written on a film, the keys that are held: replaced as a whole, it is read for every frame
+KEYS = "keys.txt"  # the held keys that the video shows: ffmpeg reads it for every frame, so it is replaced as a whole
 
 
 class EventRecorder:
-    """Lines of the log of the episode that is under way; none while there is none."""
+    """Writes into the log of the current episode, if there is one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folder: Path | None = None
         self._file: int | None = None
-        self._held: list[str] = []
-        self._is_player = True
-        self._frame_ns = 0  # when the last picture was taken
-        self.reactions = Lags()  # from the last picture to an input
+        self._pressed_keys: list[str] = []
+        self._by_agent = True
+        self._frame_ns = 0  # when the last frame was taken
+        self.reactions = Lags()  # from the last frame to an input
         self.sink: Callable[[dict[str, Any]], None] | None = None  # takes the events where no file can be reached
 
-    def begin(self, folder: str, is_player: bool = True) -> None:
-        """Whoever is no player writes to the log alone: what stands on the film is what the player holds."""
+    def begin(self, folder: str, by_agent: bool = True) -> None:
+        """Starts an episode. The video shows the keys of the agent, not those of the evaluator."""
         with self._lock:
             self._close()
-            self._is_player = is_player
+            self._by_agent = by_agent
             self.reactions = Lags()
             self._frame_ns = 0
             if folder:
@@ -48,33 +48,33 @@ class EventRecorder:
     def _close(self) -> None:
         if self._file is not None:
             os.close(self._file)
-        self._file, self._folder, self._held = None, None, []
+        self._file, self._folder, self._pressed_keys = None, None, []
 
     def input(self, kind: str, what: str = "", **facts: Any) -> None:
         now = time.monotonic_ns()
         if self._frame_ns and kind != RELEASE:
             self.reactions.add(now - self._frame_ns)
-            self._frame_ns = 0  # what is pressed after that is no reaction to it, but to what was pressed before
+            self._frame_ns = 0  # only the first input after a frame is a reaction to it
         self._write({"ns": now, "event": "input", "kind": kind, "what": what, **facts})
         if kind in ("press", "release"):
-            self._hold(what, kind == "press")
+            self._update_keys(what, kind == "press")
 
     def frame(self, fingerprint: str) -> None:
         now = self._frame_ns = time.monotonic_ns()
         self._write({"ns": now, "event": "frame", "hash": fingerprint})
 
     def note(self, event: str, **facts: Any) -> None:
-        """What else there is to say about the episode."""
+        """Writes any other event."""
         self._write({"ns": time.monotonic_ns(), "event": event} | facts)
 
     def add(self, event: dict[str, Any]) -> None:
-        """An event of somebody who cannot write it down."""
+        """Writes the event of a process that cannot reach the log."""
         self._write(event)
         if event.get("kind") in ("press", "release"):
-            self._hold(str(event.get("what", "")), event["kind"] == "press")
+            self._update_keys(str(event.get("what", "")), event["kind"] == "press")
 
     def _write(self, event: dict[str, Any]) -> None:
-        if not self._is_player:
+        if not self._by_agent:
             event["by"] = EVALUATOR
         if self.sink is not None:
             self.sink(event)
@@ -83,14 +83,14 @@ class EventRecorder:
             if self._file is not None:
                 os.write(self._file, msgspec.json.encode(event) + b"\n")
 
-    def _hold(self, what: str, held: bool) -> None:
+    def _update_keys(self, what: str, is_pressed: bool) -> None:
         with self._lock:
-            if self._folder is None or not self._is_player:
+            if self._folder is None or not self._by_agent:
                 return
-            self._held = [key for key in self._held if key != what] + [what] * held
+            self._pressed_keys = [key for key in self._pressed_keys if key != what] + [what] * is_pressed
             fresh = self._folder / f"{KEYS}.{os.getpid()}"
-            with suppress(OSError):  # a film without its keys is better than an agent that is stopped for them
-                fresh.write_text(" ".join(self._held) or " ")
+            with suppress(OSError):  # a video without keys is better than a failed agent
+                fresh.write_text(" ".join(self._pressed_keys) or " ")
                 fresh.replace(self._folder / KEYS)
 
 

@@ -1,7 +1,6 @@
-"""The referee of one evaluation: sets up, starts the agent, keeps the clock, stops it, has it judged.
+"""The referee runs one episode: set-up, start of the agent, clock, stop, score.
 
-Nothing that an agent or an evaluator does can keep it waiting: each lives in a process that can be ended, and every
-wait has a deadline.
+Agent and evaluator run in processes that can be killed, and every wait has a deadline: neither can block the referee.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from typing import Any, Protocol
 
 from proctor.agents.constants import TIMEOUTS
 from proctor.agents.outcome import LOSSES, EpisodeOutcome
-from proctor.agents.runtime.agent_client import Player, PlayerError
+from proctor.agents.runtime.agent_client import AgentClient, AgentStartError
 from proctor.agents.runtime.clock import Clock
-from proctor.agents.runtime.evaluator_client import EnvironmentGoneError, EvaluatorClient, JudgeError
+from proctor.agents.runtime.evaluator_client import EnvironmentGoneError, EvaluatorClient, EvaluatorError
 from proctor.agents.runtime.event_log import EventLog
 from proctor.agents.types import AgentEnding, EvaluationResult, Task
 from proctor.core.errors import ProctorError
 
 logger = logging.getLogger("proctor.agents")
 
-# What an agent, or its server, may say of its end that is no end of its play. What else it says is no word of ours.
+# Outcomes by which an agent, or its server, ends an episode before its regular end.
 ENDED_BY_AGENT = frozenset(EpisodeOutcome) - {
     EpisodeOutcome.COMPLETED,
     EpisodeOutcome.TIMEOUT,
     EpisodeOutcome.AGENT_HANG,
 }
-DYING = 2.0  # seconds in which the end of a display is seen here, after an agent has felt it
+DYING = 2.0  # seconds until the referee notices the end of a display that an agent has noticed
 
 
 class EpisodeDisplay(Protocol):
-    """What the environment is shown on."""
+    """The display of the environment."""
 
     @property
     def is_alive(self) -> bool: ...
@@ -45,32 +44,32 @@ class EpisodeDisplay(Protocol):
 
 
 class Referee:
-    """One evaluation of one task."""
+    """Runs one task."""
 
     def __init__(
         self,
-        judge: EvaluatorClient,
-        player: Player,
+        evaluator: EvaluatorClient,
+        agent: AgentClient,
         scoring: Callable[[], None] = lambda: None,
-        journal: EventLog | None = None,
+        event_log: EventLog | None = None,
         display: EpisodeDisplay | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._display, self._clock = display, clock or Clock()
-        self._judge, self._player = judge, player
-        self._journal = journal or EventLog()
-        self._scoring = scoring  # told when the play is over
+        self._evaluator, self._agent = evaluator, agent
+        self._event_log = event_log or EventLog()
+        self._scoring = scoring  # called before scoring
         self._stopped = asyncio.Event()
-        self._errors: list[str] = []  # what went wrong without ending the play
-        self.elapsed = 0.0  # seconds of play
-        self.overshoot = 0.0  # seconds that the agent could act after the end of its time
+        self._errors: list[str] = []  # errors that did not end the episode
+        self.elapsed = 0.0  # seconds of the episode
+        self.overshoot = 0.0  # seconds that the agent could act after its time was up
         self.actions = 0
-        self._had_window = False  # before the agent began
-        self._is_closed = False  # it was not there any more when the agent had failed
-        self.began = False  # the agent was told to begin
-        self._cause_known = False  # the environment was lost by no doing of the agent
-        self._ended: dict[str, float] = {}  # who has ended the play -> when
-        self.by_agent = False  # what was lost counts as the agent's
+        self._had_window = False  # the window existed before the agent began
+        self._is_closed = False  # the window was gone when the agent failed
+        self.began = False  # the agent was started
+        self._cause_known = False  # the agent did not cause the loss of the environment
+        self._ended: dict[str, float] = {}  # what ended the episode -> when
+        self.by_agent = False  # the agent may have caused the loss
         self.lags: dict[str, Any] = {}
 
     def stop(self) -> None:
@@ -78,55 +77,55 @@ class Referee:
         self._stopped.set()
 
     async def evaluate(self, task: Task) -> EvaluationResult:
-        """Always returns a result: with metrics if there was play that could be judged, else with the reason."""
+        """Always returns a result: with metrics if the episode was scored, else with the reason."""
         try:
             result = await self._evaluate(task)
         except ProctorError:
             raise  # concerns the whole run
         except Exception as error:
-            logger.exception("the referee stumbled over %s", task.task_id)
+            logger.exception("the referee failed in task %s", task.task_id)
             result = self._result(task, EpisodeOutcome.JUDGE_ERROR, f"{type(error).__name__}: {error}")
-        could = self.began and self._player.has_acted and not self._cause_known
+        could = self.began and self._agent.has_acted and not self._cause_known
         self.by_agent = result.outcome in LOSSES and could
-        self._journal.note("result", **result.model_dump(mode="json"), by_agent=self.by_agent)
+        self._event_log.note("result", **result.model_dump(mode="json"), by_agent=self.by_agent)
         return result
 
     async def _evaluate(self, task: Task) -> EvaluationResult:
-        self._judge.stopped = self.stop
-        self._journal.note("task", **task.model_dump(mode="json"))
+        self._evaluator.stopped = self.stop
+        self._event_log.note("task", **task.model_dump(mode="json"))
         try:
-            await self._judge.prepare()
-            await self._player.prepare()  # first: it may take its time, and nothing waits for it yet
-            await self._judge.setup(task)
-            self._journal.note("set_up")
-            self._had_window = await self._judge.shows_window(task.window_name) is True
+            await self._evaluator.prepare()
+            await self._agent.prepare()  # before the set-up: it may be slow, and no environment runs yet
+            await self._evaluator.setup(task)
+            self._event_log.note("set_up")
+            self._had_window = await self._evaluator.shows_window(task.window_name) is True
             outcome, why = await self._play(task)
             if not outcome.is_play:
                 return self._result(task, outcome, why)
             await self._clock.stop()
             self._scoring()
             return await self._score(task, outcome, why)
-        except JudgeError as error:
+        except EvaluatorError as error:
             return self._result(task, EpisodeOutcome.JUDGE_ERROR, str(error))
         except EnvironmentGoneError as error:
-            # The programs of a display end with it, and may be seen to end before it.
+            # Programs end with their display, and may be noticed before it.
             died = self._display is not None and await self._has_died(self._display)
             return self._result(task, EpisodeOutcome.ENV_CRASH, "the display died" if died else str(error))
-        except PlayerError as error:
+        except AgentStartError as error:
             return self._result(task, EpisodeOutcome.AGENT_CRASH, str(error))
         finally:
-            await asyncio.gather(self._player.settle(), self._judge.settle())
+            await asyncio.gather(self._agent.settle(), self._evaluator.settle())
 
     async def _play(self, task: Task) -> tuple[EpisodeOutcome, str]:
         if self._stopped.is_set():
             return EpisodeOutcome.STOPPED, "stopped by hand"
         self.began = True
-        self._journal.note("started", timeout=task.timeout)  # first: nobody may forget that it has begun
-        await self._player.start(_as_the_agent_hears_it(task))
+        self._event_log.note("started", timeout=task.timeout)  # before the start: a killed run must find it
+        await self._agent.start(_task_for_agent(task))
         self._clock.start()
         waits: dict[str, Coroutine[Any, Any, Any]] = {
-            "agent": self._player.ending(),
-            "judge": self._judge.see_the_end(task, self._errors),
+            "agent": self._agent.ending(),
+            "judge": self._evaluator.wait_for_end(task, self._errors),
             "hand": self._stopped.wait(),
             "clock": self._clock.run_out(task.timeout),
         }
@@ -136,28 +135,28 @@ class Referee:
         try:
             await asyncio.wait(ends.values(), return_when=asyncio.FIRST_COMPLETED)
             self.elapsed = min(self._clock.elapsed, task.timeout)
-            self._journal.note("over", elapsed=self.elapsed, by=[name for name, end in ends.items() if end.done()])
+            self._event_log.note("over", elapsed=self.elapsed, by=[name for name, end in ends.items() if end.done()])
             before = dict(self._ended)
             if ends["agent"].done():
-                await self._look_for_the_window(task, ends["agent"].result())
-            ending = await self._player.stop()
-            self._journal.note("agent_stopped", **ending.model_dump(mode="json"))
+                await self._check_window(task, ends["agent"].result())
+            ending = await self._agent.stop()
+            self._event_log.note("agent_stopped", **ending.model_dump(mode="json"))
             self.overshoot = max(0.0, self._clock.elapsed - task.timeout)
             self.actions, self.lags = ending.actions, ending.lags
-            self._errors += self._judge.hanging(min(TIMEOUTS.HANG, task.timeout / 2))
-            return await self._how_it_ended(task, ending, before, ends)
+            self._errors += self._evaluator.hanging(min(TIMEOUTS.HANG, task.timeout / 2))
+            return await self._first_cause(task, ending, before, ends)
         finally:
             for end in ends.values():
                 end.cancel()
             await asyncio.gather(*ends.values(), return_exceptions=True)
 
-    async def _look_for_the_window(self, task: Task, ending: AgentEnding) -> None:
-        """At once, if the agent does not find its environment: whatever closes later is no cause of that."""
+    async def _check_window(self, task: Task, ending: AgentEnding) -> None:
+        """Looks at once whether the window is gone if the agent says so: a later close is not the cause."""
         if ending.outcome is EpisodeOutcome.ENV_CRASH and self._had_window:
-            self._is_closed = await self._judge.shows_window(task.window_name) is False
+            self._is_closed = await self._evaluator.shows_window(task.window_name) is False
 
     async def _timed(self, name: str, wait: Coroutine[Any, Any, Any]) -> Any:
-        """Notes when it was over."""
+        """Notes when the wait ended."""
         try:
             result = await wait
         except Exception:
@@ -166,11 +165,11 @@ class Referee:
         self._ended[name] = time.monotonic()
         return result
 
-    async def _how_it_ended(
+    async def _first_cause(
         self, task: Task, ending: AgentEnding, before: dict[str, float], ends: dict[str, asyncio.Task[Any]]
     ) -> tuple[EpisodeOutcome, str]:
-        """By its first cause. `before`: who had ended the play, and when, before the agent was stopped."""
-        agents = self._player.ended_at
+        """Returns the outcome by the first cause. `before`: what ended the episode before the agent was stopped."""
+        agents = self._agent.ended_at
         if agents is None:
             agents = before.get("agent", math.inf)
         others = [at for name, at in before.items() if name != "agent"]
@@ -188,7 +187,7 @@ class Referee:
         return self._outcome(ending, "agent" in before, "judge" in before, "hand" in before)
 
     def _clock_result(self, clock: asyncio.Task[str]) -> str:
-        """Raises what kept the evaluator from stopping the environment: that is known not to be the agent's doing."""
+        """Raises the evaluator's error in pausing the environment, which is not the agent's fault."""
         try:
             return clock.result()
         except EnvironmentGoneError:
@@ -196,49 +195,49 @@ class Referee:
             raise
 
     async def _ended_by_agent(
-        self, task: Task, ending: AgentEnding, judge: asyncio.Task[None]
+        self, task: Task, ending: AgentEnding, evaluator: asyncio.Task[None]
     ) -> tuple[EpisodeOutcome, str]:
-        """It has raised, died, or set its stop event, before anybody else saw an end.
+        """The outcome of an agent that raised, died or set its stop event first.
 
-        That the environment is gone is for the evaluator or for us to say: an agent may be mistaken, or lie. A game
-        that closes its window when it is over is a cause before the agent's, though.
+        The referee verifies a claim that the environment is gone: an agent may be mistaken, or lie. A game that
+        closes its window at its end completes the episode.
         """
         if ending.outcome is EpisodeOutcome.STOPPED:
             return EpisodeOutcome.STOPPED, ending.error
         if self._display is not None and await self._has_died(self._display):
             raise EnvironmentGoneError("the display died")
         if self._is_closed:
-            await asyncio.wait([judge], timeout=TIMEOUTS.LAST_CHECK)
-            if not judge.done():
+            await asyncio.wait([evaluator], timeout=TIMEOUTS.LAST_CHECK)
+            if not evaluator.done():
                 raise EnvironmentGoneError(f"there is no window {task.window_name!r} any more: {ending.error}")
-            judge.result()
+            evaluator.result()
             return EpisodeOutcome.COMPLETED, "the evaluator saw the end"
-        return EpisodeOutcome.AGENT_CRASH, ending.error or f"the agent said {ending.outcome}, which is not its to say"
+        return EpisodeOutcome.AGENT_CRASH, ending.error or f"the agent reported {ending.outcome}, which it may not"
 
     async def _has_died(self, display: EpisodeDisplay) -> bool:
-        """An agent or a program may feel the end of its display a moment before we see it."""
+        """Waits a moment: an agent or a program may notice the end of its display first."""
         with suppress(TimeoutError):
             await asyncio.wait_for(display.died(), DYING)
         return not display.is_alive
 
-    def _outcome(self, ending: AgentEnding, agent: bool, judge: bool, hand: bool) -> tuple[EpisodeOutcome, str]:
-        """Of the play, from how the agent was found at its end, and from who ended it."""
-        # Who was in the middle of a thought has only missed the end if it was the clock that ran out.
-        thinking = ending.outcome is EpisodeOutcome.AGENT_HANG and (hand or (judge and ending.actions > 0))
+    def _outcome(self, ending: AgentEnding, agent: bool, evaluator: bool, hand: bool) -> tuple[EpisodeOutcome, str]:
+        """The outcome by the agent's ending and by what ended the episode."""
+        # An agent that is thinking hangs only if the clock ran out.
+        thinking = ending.outcome is EpisodeOutcome.AGENT_HANG and (hand or (evaluator and ending.actions > 0))
         if ending.outcome is EpisodeOutcome.AGENT_HANG and not thinking:
             return ending.outcome, ending.error
         if ending.error and not thinking:
             self._errors.append(ending.error)
         if hand:
             return EpisodeOutcome.STOPPED, "stopped by hand"
-        if judge:
+        if evaluator:
             return EpisodeOutcome.COMPLETED, "the evaluator saw the end"
         if agent:
             return EpisodeOutcome.COMPLETED, "the agent finished"
         return EpisodeOutcome.TIMEOUT, "time was up"
 
     async def _score(self, task: Task, outcome: EpisodeOutcome, note: str) -> EvaluationResult:
-        result = await self._judge.score(task, self.elapsed, note)
+        result = await self._evaluator.score(task, self.elapsed, note)
         notes = [result.notes or note, *self._errors]
         return result.model_copy(
             update={"task_id": task.task_id, "outcome": outcome, "notes": "; ".join(filter(None, notes))}
@@ -248,8 +247,8 @@ class Referee:
         return EvaluationResult(task_id=task.task_id, outcome=outcome, notes="; ".join([why, *self._errors]))
 
 
-def _as_the_agent_hears_it(task: Task) -> Task:
-    """With a seed of its own: by that of the world it could foresee what comes."""
+def _task_for_agent(task: Task) -> Task:
+    """Replaces the seed: with the environment's seed the agent could predict it."""
     if task.seed is None:
         return task
     digest = blake2b(str(task.seed).encode(), digest_size=4, person=b"proctor agent").digest()

@@ -1,4 +1,4 @@
-"""Work that has to be completed even if whoever waits for it is cancelled."""
+"""Awaits a task to its end even if the caller is cancelled."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def completed(task: asyncio.Task[T]) -> T:
-    """The result of the task. However often the caller is cancelled, the task runs to its end before that is raised."""
+async def run_to_completion(task: asyncio.Task[T]) -> T:
+    """Returns the result of the task; raises the caller's cancellation only when the task has ended."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:

@@ -1,4 +1,4 @@
-"""`with thinking():` around what an agent has to think about: by the clock `paused`, the world waits for it."""
+"""`with thinking():` pauses the environment while an agent thinks, with the clock `paused`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Turn = Callable[[bool], None]
 
 
 class Thinking:
-    """The one of this process. Who hosts an agent says how the world is stopped; else it goes on."""
+    """Pauses the environment through the host of the agent; without a host it does nothing."""
 
     def __init__(self) -> None:
         self._turn: Turn | None = None
         self._depth = 0
 
     def begin(self, turn: Turn | None) -> None:
-        """An episode; `turn` stops the world, or lets it go on, and returns when that is done."""
+        """Begins an episode; `turn` pauses or resumes the environment and returns when that is done."""
         self._turn, self._depth = turn, 0
 
     @contextmanager

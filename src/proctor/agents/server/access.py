@@ -1,4 +1,4 @@
-"""Who may talk to whom: tokens, and the addresses that may be registered."""
+"""Access control of the servers: tokens, and the addresses that may be registered."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _token_of_user(path: Path) -> str:
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(new_token())
         with suppress(FileExistsError):
-            os.link(fresh, path)  # whole at once, and only where there is none yet
+            os.link(fresh, path)  # atomic, and only if there is none yet
     finally:
         fresh.unlink(missing_ok=True)
     return path.read_text()
@@ -63,14 +63,14 @@ def is_loopback(host: str) -> bool:
 
 
 def checked_url(url: str, allowed_hosts: Collection[str]) -> str:
-    """The address of a server that may be shown our token: of this machine, or of a host that was allowed."""
+    """Returns the address of a server that may get our token: on this machine or an allowed host."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise ValueError(f"{url!r} is no address: {error}") from None
+        raise ValueError(f"{url!r} is not an address: {error}") from None
     if parts.scheme not in ("http", "https") or not host or parts.path not in ("", "/"):
-        raise ValueError(f"{url!r} is no address of a server: expected http://HOST:PORT")
+        raise ValueError(f"{url!r} is not the address of a server: expected http://HOST:PORT")
     if parts.username or parts.password or parts.query or parts.fragment or port == 0:
         raise ValueError(f"{url!r}: expected http://HOST:PORT and nothing else")
     if not is_loopback(host) and host not in allowed_hosts:

@@ -1,4 +1,4 @@
-"""The agent's server: plays what it is told to, in a process that it ends when it must."""
+"""The agent's server: plays the tasks that it receives, in a process that it can kill."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fastapi import FastAPI, HTTPException
 
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.desktop.interface import DesktopError
-from proctor.agents.runtime.agent_client import LocalPlayer, PlayerError
+from proctor.agents.runtime.agent_client import AgentStartError, LocalAgentClient
 from proctor.agents.runtime.hosting.isolation import Isolation
 from proctor.agents.runtime.hosting.recipe import Recipe
-from proctor.agents.runtime.isolated_player import open_isolated_player
+from proctor.agents.runtime.isolated_client import open_isolated_client
 from proctor.agents.runtime.limits import EpisodeLimits
 from proctor.agents.runtime.locking import lock_path
 from proctor.agents.server.access import checked_url
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("proctor.agents")
 
-OVERTIME = 30.0  # seconds after the end of its time at which an agent stops without being told to
+OVERTIME = 30.0  # seconds after its timeout at which an agent stops without a request
 
 
 class AgentSide(Side):
@@ -64,7 +64,7 @@ class AgentSide(Side):
         self._task: Task | None = None
         self._watching: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[AgentEnding] | None = None
-        self._told_to_stop = asyncio.Event()
+        self._stop_requested = asyncio.Event()
 
     def add_routes(self, app: FastAPI) -> None:
         app.get("/agent/status")(self.status)
@@ -76,26 +76,26 @@ class AgentSide(Side):
     async def open(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-agent-")
         try:
-            self._player = await asyncio.to_thread(self._new_player, Path(self._folder.name))
-            await self._player.prepare()
-        except (PlayerError, DesktopError) as error:
+            self._agent = await asyncio.to_thread(self._new_client, Path(self._folder.name))
+            await self._agent.prepare()
+        except (AgentStartError, DesktopError) as error:
             raise StartupError(str(error)) from error
 
-    def _new_player(self, folder: Path) -> LocalPlayer:
+    def _new_client(self, folder: Path) -> LocalAgentClient:
         log = "output.log"
         if self._isolation is None:
-            return LocalPlayer(self._recipe, folder / log, self.environment, self._limits)
+            return LocalAgentClient(self._recipe, folder / log, self.environment, self._limits)
         around = {**os.environ, **self.environment}
-        player, self._filtered = open_isolated_player(
+        agent, self._filtered = open_isolated_client(
             self._recipe, self._isolation, folder, around, lock_path(around), self._limits, log
         )
-        return player
+        return agent
 
     async def close(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
-        await self._player.close()
+        await self._agent.close()
         if self._filtered is not None:
             await asyncio.to_thread(self._filtered.close)
         if self._evaluator is not None:
@@ -113,11 +113,11 @@ class AgentSide(Side):
         done = Done(message=f"registered the evaluator at {url}")
         if self._state is AgentState.STOPPING and self._watching is not None:
             if self._evaluator is not None and self._evaluator.url == url:
-                return done  # it knows how to wait until the agent is ready
+                return done  # the evaluator waits until the agent is ready
             await asyncio.wait([self._watching], timeout=TIMEOUTS.READY)
         if self._state in (AgentState.RUNNING, AgentState.STOPPING):
             raise HTTPException(400, f"the agent is {self._state}: not while it plays")
-        # Before the first wait, in which a task may be started.
+        # Before the first await, in which a task may be started.
         former, self._evaluator = self._evaluator, RemoteServer(url, self.token)
         self._state = AgentState.READY
         if former is not None:
@@ -127,14 +127,14 @@ class AgentSide(Side):
     async def start(self, task: Task) -> Done:
         if self._state is not AgentState.READY:
             raise HTTPException(400, f"the agent is {self._state}, not READY")
-        self._state, self._task = AgentState.RUNNING, task  # before the first wait: of two starts at once one wins
+        self._state, self._task = AgentState.RUNNING, task  # before the first await: of two concurrent starts one wins
         self._watching = self._stopping = None
-        self._told_to_stop.clear()
+        self._stop_requested.clear()
         try:
-            await self._player.start(task)
+            await self._agent.start(task)
         except BaseException as error:
             self._state, self._task = AgentState.READY, None
-            if isinstance(error, PlayerError):
+            if isinstance(error, AgentStartError):
                 raise HTTPException(400, str(error)) from error
             raise
         self._watching = asyncio.create_task(self._watch(task))
@@ -144,70 +144,72 @@ class AgentSide(Side):
         if self._state is not AgentState.RUNNING or self._watching is None:
             raise HTTPException(400, f"the agent is {self._state}, not RUNNING")
         self._state = AgentState.STOPPING
-        self._told_to_stop.set()
+        self._stop_requested.set()
         ending = await self._stop()
         return Stopped(message="stopped", ending=ending)
 
     async def kill(self) -> Done:
-        """Ends the agent's process, whatever it is doing, and makes a new one."""
+        """Kills the agent's process and starts a new one."""
         if self._state is AgentState.INIT:
             raise HTTPException(400, "the agent is INIT: nothing is running")
-        await self._player.kill()
-        if self._state is AgentState.READY:  # else whoever watches the task sees to it
+        await self._agent.kill()
+        if self._state is AgentState.READY:  # otherwise `_watch` does it
             try:
-                await self._player.prepare()
-            except PlayerError as error:
+                await self._agent.prepare()
+            except AgentStartError as error:
                 raise HTTPException(400, str(error)) from error
         return Done(message="killed; a new process takes its place")
 
     def stop_task(self) -> None:
         if self._state is AgentState.RUNNING:
-            self._by_hand = asyncio.create_task(self._player.stop_by_hand())
+            self._by_hand = asyncio.create_task(self._agent.stop_by_hand())
 
     async def _stop(self) -> AgentEnding:
         if self._stopping is None:
-            self._stopping = asyncio.create_task(self._player.stop())
+            self._stopping = asyncio.create_task(self._agent.stop())
         return await asyncio.shield(self._stopping)
 
     async def _watch(self, task: Task) -> None:
-        """From the start of a task until the agent is ready for the next, whatever happens."""
+        """Runs from the start of a task until the agent is ready for the next."""
         try:
-            await self._see_it_through(task)
+            await self._run_to_end(task)
             self._state = AgentState.STOPPING
-            await self._player.settle()
+            await self._agent.settle()
         except Exception:
-            logger.exception("the agent is ended, because of what happened in task %s", task.task_id)
-            await self._player.kill()
+            logger.exception("the agent is killed after an error in task %s", task.task_id)
+            await self._agent.kill()
         finally:
             self._state, self._task = AgentState.READY, None
 
-    async def _see_it_through(self, task: Task) -> None:
-        """Until the agent's part is over, and whoever should know it knows it."""
-        ended = asyncio.create_task(self._player.ending())
+    async def _run_to_end(self, task: Task) -> None:
+        """Waits until the agent has ended and the evaluator knows it."""
+        ended = asyncio.create_task(self._agent.ending())
         deserted = asyncio.create_task(self._deserted(task))
-        told = asyncio.create_task(self._told_to_stop.wait())
+        stop_requested = asyncio.create_task(self._stop_requested.wait())
         try:
-            await asyncio.wait([ended, deserted, told], timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED)
-            by_itself = ended.done() and not self._told_to_stop.is_set()
-            ending = await self._stop()  # on time, even if the evaluator's word comes late
+            await asyncio.wait(
+                [ended, deserted, stop_requested], timeout=task.timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            by_itself = ended.done() and not self._stop_requested.is_set()
+            ending = await self._stop()  # on time, even if the evaluator's request is late
             if by_itself:
                 await self._report(task, ending)
                 return
-            await asyncio.wait([deserted, told], timeout=OVERTIME, return_when=asyncio.FIRST_COMPLETED)
-            if not told.done():
-                logger.warning("the agent has stopped: its evaluator does not answer any more")
+            await asyncio.wait([deserted, stop_requested], timeout=OVERTIME, return_when=asyncio.FIRST_COMPLETED)
+            if not stop_requested.done():
+                logger.warning("the agent has stopped: its evaluator does not answer")
             elif not ended.done():
-                # Frozen until the score is there: its thought must not change anything any more.
+                # Frozen until it is scored: it must not change anything.
                 await asyncio.wait([deserted, ended], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for waiting in (ended, deserted, told):
+            for waiting in (ended, deserted, stop_requested):
                 waiting.cancel()
-            await asyncio.gather(ended, deserted, told, return_exceptions=True)
+            await asyncio.gather(ended, deserted, stop_requested, return_exceptions=True)
 
     async def _report(self, task: Task, ending: AgentEnding) -> None:
         assert self._evaluator is not None
         finished = Finished(task_id=task.task_id, **ending.model_dump())
-        with suppress(UnreachableError, RefusedError):  # it will see it by our state
+        with suppress(UnreachableError, RefusedError):  # it polls our state
             await self._evaluator.post("/evaluator/agent_finished", Done, finished)
 
     async def _deserted(self, task: Task) -> None:

@@ -1,4 +1,4 @@
-"""What stands before every server: a token, a size limit, a time limit, and errors in one form."""
+"""The web application of every server: token, size limit, time limit, and uniform errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def application(side: Side, lifespan: Any) -> FastAPI:
 
 
 class RequestGuard:
-    """Lets nothing in without the token, nothing that is too large, and nobody who dawdles."""
+    """Rejects requests without the token, too large ones and too slow ones."""
 
     def __init__(self, app: ASGIApp, token: str, largest_body: int) -> None:
         self._app, self._expected = app, f"Bearer {token}".encode()
@@ -63,7 +63,7 @@ class RequestGuard:
 
 
 async def _read(receive: Receive, largest_body: int) -> bytes | None:
-    """The whole body; None if it is too large, or if nobody is there any more."""
+    """Returns the whole body; None if it is too large, or if the client is gone."""
     body = bytearray()
     while True:
         message = await receive()

@@ -1,4 +1,4 @@
-"""Runs evaluations from outside: registers each side with the other, starts, and waits for the result."""
+"""The client of an evaluation: registers both servers with each other, starts it, and waits for the result."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from proctor.core import machine
 from proctor.core.errors import ProctorError, UsageError
 
 VIRTUAL = "virtual"
-TOLD_AFTER = 1.0  # seconds after which a user is told what is waited for, and then again after so many
+NOTICE_INTERVAL = 1.0  # seconds between two notices of what the client waits for
 TOLD_EVERY = 10.0
 
 AgentLike = Agent | type[Agent] | None
@@ -65,7 +65,7 @@ def run_evaluation_client(
     token: str | None = None,
     wait: float = TIMEOUTS.SERVER_STARTUP,
 ) -> EvaluationResult:
-    """Has the evaluator at one address judge the agent at the other. The result is printed, and a line of the report.
+    """Evaluates the agent at one address with the evaluator at the other. Prints the result and adds it to the report.
 
     Servers that are still starting are waited for: `wait` seconds for one that does not listen yet, and as long as the
     constructor of an agent or an evaluator may take for one that does.
@@ -84,23 +84,23 @@ def _print(task: Task, result: EvaluationResult) -> None:
     lines += [f"  {name:<20} {value}" for name, value in result.metrics.items()]
     if result.notes:
         lines.append(f"  {'notes':<20} {result.notes}")
-    print("\n".join(lines), flush=True)  # in one piece: several evaluations may end at once
+    print("\n".join(lines), flush=True)  # in one write: several evaluations may end at once
 
 
 async def _evaluate(agent_url: str, evaluator_url: str, task: Task, token: str, wait: float) -> EvaluationResult:
     agent, evaluator = RemoteServer(agent_url, token), RemoteServer(evaluator_url, token)
-    patience = TIMEOUTS.REQUEST + TIMEOUTS.READY  # one of them may be busy with the end of another task
+    timeout = TIMEOUTS.REQUEST + TIMEOUTS.READY  # one side may be finishing another task
     try:
         try:
             await asyncio.gather(
-                _reached(agent, "agent", "/agent/status", AgentStatus, wait),
-                _reached(evaluator, "evaluator", "/evaluator/status", EvaluatorStatus, wait),
+                _wait_for_server(agent, "agent", "/agent/status", AgentStatus, wait),
+                _wait_for_server(evaluator, "evaluator", "/evaluator/status", EvaluatorStatus, wait),
             )
             its_evaluator = EvaluatorRegistration(evaluator_url=evaluator_url)
             its_agent = AgentRegistration(agent_url=agent_url)
-            await agent.post("/agent/register_evaluator", Done, its_evaluator, patience)
-            await evaluator.post("/evaluator/register_agent", Done, its_agent, patience)
-            await evaluator.post("/evaluator/evaluation/start", Done, task, patience)
+            await agent.post("/agent/register_evaluator", Done, its_evaluator, timeout)
+            await evaluator.post("/evaluator/register_agent", Done, its_agent, timeout)
+            await evaluator.post("/evaluator/evaluation/start", Done, task, timeout)
         except (UnreachableError, RefusedError) as error:
             raise EvaluationError(f"The evaluation could not be started: {error}") from error
         return await _result(evaluator, task)
@@ -109,11 +109,11 @@ async def _evaluate(agent_url: str, evaluator_url: str, task: Task, token: str, 
         await evaluator.close()
 
 
-async def _reached(side: RemoteServer, role: str, path: str, kind: type[BaseModel], wait: float) -> None:
+async def _wait_for_server(side: RemoteServer, role: str, path: str, kind: type[BaseModel], wait: float) -> None:
     """Returns when it answers; raises when it has not for too long, or refuses us."""
     loop = asyncio.get_running_loop()
     started = loop.time()
-    print_after = started + TOLD_AFTER
+    print_after = started + NOTICE_INTERVAL
     while True:
         try:
             await side.get(path, kind, TIMEOUTS.STATUS)
@@ -156,8 +156,8 @@ async def _result(evaluator: RemoteServer, task: Task) -> EvaluationResult:
 
 
 def _longest_evaluation(task: Task) -> float:
-    """Seconds until the evaluator itself has given up whatever takes too long, and has said so."""
-    before = 2 * TIMEOUTS.CREATION + TIMEOUTS.SETUP + START_REQUEST  # both processes may have to be started anew
+    """Seconds after which the evaluator has reported any timeout of its own."""
+    before = 2 * TIMEOUTS.CREATION + TIMEOUTS.SETUP + START_REQUEST  # both processes may have to be restarted
     after = STOP_REQUEST + 3 * TIMEOUTS.LAST_CHECK + TIMEOUTS.SCORING + TIMEOUTS.REQUEST
     return before + task.timeout + after
 
@@ -228,8 +228,8 @@ def run_evaluation_client_with_server_parallel(
     Every task has a display of its own, unless its evaluator needs none, or `display` is another.
     """
     tasks = _defined_tasks(sys._getframe(1).f_globals) if tasks is None else list(tasks)
-    player, judge = _chosen(agent, Agent), _chosen(evaluator, Evaluator)
-    shown_on = display if judge.uses_desktop else None
+    agent_class, evaluator_class = _chosen(agent, Agent), _chosen(evaluator, Evaluator)
+    shown_on = display if evaluator_class.uses_desktop else None
     host = NETWORK.DEFAULT_HOST
 
     def run(task: Task) -> EvaluationResult:
@@ -239,8 +239,8 @@ def run_evaluation_client_with_server_parallel(
             0,
             host,
             0,
-            agent=player,
-            evaluator=judge,
+            agent=agent_class,
+            evaluator=evaluator_class,
             report=report,
             display=shown_on,
         )

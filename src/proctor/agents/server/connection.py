@@ -1,4 +1,4 @@
-"""A connection to a server over HTTP: every request has the token, every answer is of a limited size."""
+"""An HTTP connection to a server: sends the token, limits the size of answers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ JSON = {"Content-Type": "application/json"}
 
 
 class UnreachableError(Exception):
-    """No answer, or none that can be understood."""
+    """No answer, or an invalid one."""
 
 
 class Connection:
-    """To one server; opened when it is first asked."""
+    """A connection to one server; opened by the first request."""
 
     def __init__(self, url: str, token: str, largest_answer: int) -> None:
         self.url = url
@@ -31,7 +31,7 @@ class Connection:
         answer_within: float | None,
         connect_within: float | None = None,
     ) -> tuple[int, bytes]:
-        """The status and the body of the answer. Without a limit an answer may take as long as it likes."""
+        """Returns status and body of the answer. Without `answer_within` there is no timeout."""
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._headers)
         try:
@@ -41,7 +41,7 @@ class Connection:
                 data=body or None,
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=answer_within, sock_connect=connect_within),
-                allow_redirects=False,  # the token goes to this server and to no other
+                allow_redirects=False,  # the token is for this server only
             ) as answer:
                 return answer.status, await self._read(answer, path)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""HTTP for those who come to the point: a connection on which no request arrives in time is closed."""
+"""An HTTP protocol that closes connections without a timely request."""
 
 from __future__ import annotations
 

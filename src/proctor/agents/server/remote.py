@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from proctor.agents.constants import TIMEOUTS, TIMES
 from proctor.agents.outcome import EpisodeOutcome
-from proctor.agents.runtime.agent_client import PlayerError, believed
+from proctor.agents.runtime.agent_client import AgentStartError, checked_ending
 from proctor.agents.runtime.hosting.guarded import ANSWERING
 from proctor.agents.server.connection import JSON, Connection, UnreachableError
 from proctor.agents.types import AgentEnding, AgentState, AgentStatus, Done, Stopped, Task
@@ -96,58 +96,58 @@ def _error(text: bytes) -> str:
     return text[:2_000].decode(errors="replace")
 
 
-class RemotePlayer:
-    """An agent behind its server."""
+class AgentServerClient:
+    """AgentClient for an agent behind its server."""
 
-    ended_at: float | None = None  # by time.monotonic(), when it has said so
+    ended_at: float | None = None  # in time.monotonic(), when it reported its ending
     has_acted = True
 
     def __init__(self, remote: RemoteServer) -> None:
         self._remote = remote
         self._task: Task | None = None
-        self._told: asyncio.Future[AgentEnding] | None = None
+        self._ending: asyncio.Future[AgentEnding] | None = None
 
     async def is_ready(self) -> bool:
-        """False while the agent is busy with the end of another task; raises PlayerError if it could not begin."""
+        """False while the agent finishes another task; raises AgentStartError if it cannot start one."""
         try:
             status = await self._remote.get("/agent/status", AgentStatus)
         except (UnreachableError, RefusedError) as error:
-            raise PlayerError(f"the agent cannot be asked: {error}") from error
+            raise AgentStartError(f"the agent cannot be asked: {error}") from error
         state = status.state if status else AgentState.INIT
         if state not in (AgentState.READY, AgentState.STOPPING):
-            raise PlayerError(f"the agent is {state}, not READY")
+            raise AgentStartError(f"the agent is {state}, not READY")
         return state is AgentState.READY
 
     async def prepare(self) -> None:
-        deadline = asyncio.get_running_loop().time() + TIMEOUTS.CREATION  # its process may have to be made anew
+        deadline = asyncio.get_running_loop().time() + TIMEOUTS.CREATION  # its process may have to be restarted
         while not await self.is_ready():
             if asyncio.get_running_loop().time() > deadline:
-                raise PlayerError(f"the agent was not READY after {TIMEOUTS.CREATION:g} s")
+                raise AgentStartError(f"the agent was not READY after {TIMEOUTS.CREATION:g} s")
             await asyncio.sleep(TIMES.READY_INTERVAL)
 
     async def start(self, task: Task) -> None:
-        self._task, self._told = task, asyncio.get_running_loop().create_future()
+        self._task, self._ending = task, asyncio.get_running_loop().create_future()
         self.ended_at = None
         try:
             await self._post("/agent/task/start", Done, START_REQUEST, task)
         except (UnreachableError, RefusedError) as error:
-            raise PlayerError(f"the agent did not start: {error}") from error
+            raise AgentStartError(f"the agent did not start: {error}") from error
 
     def finished(self, ending: AgentEnding) -> None:
-        """The agent's server says so."""
-        if self._told is not None and not self._told.done():
+        """Called when the agent's server reports the ending."""
+        if self._ending is not None and not self._ending.done():
             self.ended_at = time.monotonic()
-            self._told.set_result(believed(ending))
+            self._ending.set_result(checked_ending(ending))
 
     async def ending(self) -> AgentEnding:
-        """What the agent's server says, or that it says nothing any more."""
-        assert self._told is not None
+        """Returns the ending that the agent's server reports, or a crash when the server is lost."""
+        assert self._ending is not None
         lost = asyncio.create_task(self._lost())
         try:
-            await asyncio.wait([self._told, lost], return_when=asyncio.FIRST_COMPLETED)
-            if not self._told.done():
+            await asyncio.wait([self._ending, lost], return_when=asyncio.FIRST_COMPLETED)
+            if not self._ending.done():
                 self.finished(lost.result())  # `stop` does not ask a side that is lost
-            return self._told.result()
+            return self._ending.result()
         finally:
             lost.cancel()
             await asyncio.gather(lost, return_exceptions=True)
@@ -163,10 +163,10 @@ class RemotePlayer:
                 continue
             current = status.current_task
             if current is None or self._task is None or current.task_id != self._task.task_id:
-                # It may have ended in this moment, and be about to say so.
-                assert self._told is not None
-                await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)
-                if not self._told.done():
+                # It may have ended just now, and report it in a moment.
+                assert self._ending is not None
+                await asyncio.wait([self._ending], timeout=TIMEOUTS.REQUEST)
+                if not self._ending.done():
                     return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error="the agent's server was started anew")
 
     async def _look(self, contact: Contact) -> AgentStatus | None:
@@ -184,7 +184,7 @@ class RemotePlayer:
             return None
 
     async def _post(self, path: str, kind: type[M], seconds: float, body: BaseModel | None = None) -> M:
-        """The answer may take long; a server that does not even answer for its status is not waited for."""
+        """Waits long for the answer, but not for a server that does not answer status requests."""
         answer = asyncio.create_task(self._remote.post(path, kind, body, seconds))
         lost = asyncio.create_task(self._contact_lost())
         try:
@@ -196,32 +196,32 @@ class RemotePlayer:
             await asyncio.gather(answer, lost, return_exceptions=True)
 
     async def _contact_lost(self) -> NoReturn:
-        """Raises UnreachableError or RefusedError when the agent's server does not answer any more."""
+        """Raises UnreachableError or RefusedError when the agent's server does not answer."""
         contact = Contact()
         while True:
             await self._look(contact)
 
     async def stop(self) -> AgentEnding:
-        assert self._told is not None
-        if not self._told.done():
+        assert self._ending is not None
+        if not self._ending.done():
             try:
-                # The line may be slow: the agent's server knows itself when time is up, and has stopped it by then.
-                return believed((await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending)
+                # The connection may be slow: the agent's server has stopped the agent at its timeout by itself.
+                return checked_ending((await self._post("/agent/task/stop", Stopped, STOP_REQUEST)).ending)
             except RefusedError:
-                # It was not running any more: then it has said how it ended, or is just saying it.
-                await asyncio.wait([self._told], timeout=TIMEOUTS.REQUEST)
+                # It had ended before: its report has arrived or is under way.
+                await asyncio.wait([self._ending], timeout=TIMEOUTS.REQUEST)
             except UnreachableError as error:
-                self.ended_at = 0.0  # nobody knows for how long it has been so
+                self.ended_at = 0.0  # the time is unknown
                 return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error=f"the agent cannot be reached: {error}")
-        if self._told.done():
-            return self._told.result()
+        if self._ending.done():
+            return self._ending.result()
         self.ended_at = 0.0
         return AgentEnding(
             outcome=EpisodeOutcome.AGENT_CRASH, error="the agent was not playing any more, and did not say why"
         )
 
     async def settle(self) -> None:
-        """The agent's server sees to that."""
+        """Nothing to do: the agent's server prepares the next task."""
         self._task = None
 
     async def close(self) -> None:

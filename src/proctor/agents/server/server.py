@@ -20,14 +20,14 @@ from proctor.agents.server.access import is_loopback, own_token
 from proctor.agents.server.agent_side import AgentSide
 from proctor.agents.server.application import application
 from proctor.agents.server.evaluator_side import EvaluatorSide
-from proctor.agents.server.player_side import PlayerSide
 from proctor.agents.server.punctual import PunctualProtocol
+from proctor.agents.server.remote_agent_side import RemoteAgentSide
 from proctor.agents.server.side import Side, StartupError
 from proctor.core.errors import UsageError
 
 logger = logging.getLogger("proctor.agents")
 
-SIDES: dict[str, type[EvaluatorSide] | type[PlayerSide]] = {"evaluator": EvaluatorSide, "player": PlayerSide}
+SIDES: dict[str, type[EvaluatorSide] | type[RemoteAgentSide]] = {"evaluator": EvaluatorSide, "player": RemoteAgentSide}
 
 
 class SideServer:
@@ -42,7 +42,7 @@ class SideServer:
         self.url = ""
 
     def run(self) -> None:
-        """Until Ctrl-C or SIGTERM."""
+        """Serves until Ctrl-C or SIGTERM."""
         with self._bound() as listening:
             server = self._server()
             self._announce()
@@ -51,7 +51,7 @@ class SideServer:
             raise UsageError(self.failure)
 
     def run_background(self) -> str | None:
-        """The address, once it answers; None if it cannot."""
+        """Returns the address once the server answers; None if it cannot start."""
         try:
             listening = self._bound()
         except UsageError as error:
@@ -75,7 +75,7 @@ class SideServer:
             self._thread = None
 
     def stop_task(self) -> None:
-        """From any thread."""
+        """Stops the current task; may be called from any thread."""
         if self._loop is not None and self._loop.is_running():
             self._loop.call_soon_threadsafe(self._side.stop_task)
 
@@ -95,7 +95,7 @@ class SideServer:
         except (OSError, OverflowError) as error:
             raise UsageError(f"{self._side.title} cannot listen on {self._host}:{self._port}: {error}.") from None
         port = listening.getsockname()[1]
-        # Whoever listens on every address is told of under one that exists.
+        # A server that listens on every address is announced under a real one.
         shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(self._host, self._host)
         self.url = f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
         return listening

@@ -1,4 +1,4 @@
-"""One side of an evaluation, as a server serves it."""
+"""Side, the base of what a server serves."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 class StartupError(Exception):
-    """The side could not be made ready."""
+    """The side could not be started."""
 
 
 class Side(ABC):
-    """What a server serves: an agent, or an evaluator."""
+    """An agent or an evaluator behind a server."""
 
     title: str
     largest_body: int = 1024 * 1024  # of a request, in bytes
@@ -37,11 +37,11 @@ class Side(ABC):
 
     @abstractmethod
     async def open(self) -> None:
-        """Raises StartupError if it cannot do its part."""
+        """Starts the side; raises StartupError if it cannot."""
 
     @abstractmethod
     async def close(self) -> None: ...
 
     @abstractmethod
     def stop_task(self) -> None:
-        """Ends the task that is under way, if one is."""
+        """Ends the current task, if there is one."""

@@ -1,4 +1,4 @@
-"""A vision model as an agent: shown the window, it replies which keys to press. Every turn of it is kept."""
+"""AgentClient for a vision model: it sees the window and replies which keys to press."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proctor.agents.outcome import EnvironmentCrashedError, EpisodeOutcome
-from proctor.agents.runtime.agent_client import PlayerError
+from proctor.agents.runtime.agent_client import AgentStartError
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.recording import EventRecorder
 from proctor.agents.types import AgentEnding, Task
@@ -33,11 +33,11 @@ LEFT+SPACE presses both together; WAIT:0.5 presses nothing for 0.5 s."""
 FRAME = "frame-{number:06}.png"
 
 
-class VisionPlayer:
-    """Runs in this process, which it cannot harm: the model is elsewhere, and each wait can be ended."""
+class VisionClient:
+    """Runs in this process: the model is a server, and every wait can be cancelled."""
 
     folder: Path | None = None
-    clock = Clock()  # of the episode that is under way: while the model thinks, the environment waits if it can
+    clock = Clock()  # of the current episode: the environment may be paused while the model thinks
 
     def __init__(self, model: Model, sampling: Sampling, display: str, authority: Path | None = None) -> None:
         self._model, self._sampling, self._display_name, self._authority = model, sampling, display, authority
@@ -46,8 +46,8 @@ class VisionPlayer:
         self._recording = EventRecorder()
         self._actions = 0
         self.ended_at: float | None = None
-        self.has_acted = False  # it has pressed a key in the episode that is under way
-        self.sample: Sample  # the episode that is under way
+        self.has_acted = False  # it has pressed a key in the current episode
+        self.sample: Sample  # the current episode
         self.turns: list[Turn] = []
 
     @property
@@ -61,7 +61,7 @@ class VisionPlayer:
         try:
             self._desktop = self._desktop or XDesktop(self._display_name, self._authority)
         except DesktopError as error:
-            raise PlayerError(str(error)) from error
+            raise AgentStartError(str(error)) from error
 
     async def start(self, task: Task) -> None:
         await self.prepare()
@@ -80,7 +80,7 @@ class VisionPlayer:
                 for stroke in strokes:
                     await self._press(stroke, turn)
                 if not strokes and self.clock.can_pause:
-                    await asyncio.sleep(HOLD)  # else no time would ever pass
+                    await asyncio.sleep(HOLD)  # otherwise no time would pass
                 self._actions += 1
         except EnvironmentCrashedError as error:
             return AgentEnding(outcome=EpisodeOutcome.ENV_CRASH, error=str(error), actions=self._actions)
@@ -91,7 +91,7 @@ class VisionPlayer:
             return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error=said, actions=self._actions)
 
     def _look(self, task: Task) -> tuple[Turn, bytes]:
-        """A new turn with what the window shows now. The image lies beside the log before the model has it."""
+        """Begins a turn with a frame of the window, which is stored before the model gets it."""
         from proctor.agents.desktop.interface import make_active, window_titled
         from proctor.agents.desktop.names import fingerprint, png
 
@@ -123,7 +123,7 @@ class VisionPlayer:
         return strokes or []
 
     async def _press(self, stroke: Stroke, turn: Turn) -> None:
-        """The keys in their order, released in the other; what is kept is how long they were really held."""
+        """Presses keys in order, releases them in reverse, and records how long they were held."""
         from proctor.agents.desktop.vk import VK
 
         assert self._desktop is not None
@@ -152,7 +152,7 @@ class VisionPlayer:
             self._playing.cancel()
             with suppress(asyncio.CancelledError):
                 await self._playing
-            if all(turn.reply is None for turn in self.turns):  # its server may be broken: to press nothing is no play
+            if all(turn.reply is None for turn in self.turns):  # its server may be broken: this is not an episode
                 return AgentEnding(outcome=EpisodeOutcome.AGENT_HANG, error="the model had not answered even once")
             return AgentEnding(actions=self._actions, lags=self._lags())
         return self._playing.result()

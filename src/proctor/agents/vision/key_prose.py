@@ -53,7 +53,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])(?<!\d\.)\s+(?=\S)|\n+")
 _DECORATED = re.compile(r"(\*\*|`|\"|“|(?<!\w)')([^*`\"“”'\n]{1,40})(\*\*|`|\"|”|'(?!\w))")
 
 
-class _Said(Struct):
+class _Mention(Struct):
     """A sentence, and the keys that it names in each way."""
 
     text: str
@@ -112,12 +112,12 @@ def read_prose(text: str, commands_only: bool = False) -> list[Stroke] | None:
     for sentence in reversed(sentences):
         if _is_bare(tokens := tokens_of(sentence)):
             return strokes_of(tokens)
-    said = [_Reader(sentence).read() for sentence in sentences]
-    if any(sentence.says("command") for sentence in said):
-        return _commanded([sentence for sentence in said if sentence.says("command")], said)
+    mentions = [_Reader(sentence).read() for sentence in sentences]
+    if any(sentence.says("command") for sentence in mentions):
+        return _commanded([sentence for sentence in mentions if sentence.says("command")], mentions)
     tiers: tuple[Tier, ...] = () if commands_only else ("named", "perhaps")
     for tier in tiers:
-        found = [sentence for sentence in said if sentence.says(tier)]
+        found = [sentence for sentence in mentions if sentence.says(tier)]
         if not found:
             continue
         if len({tuple(sentence.keys(tier)) for sentence in found}) > 1 and not found[-1].concludes:
@@ -126,11 +126,11 @@ def read_prose(text: str, commands_only: bool = False) -> list[Stroke] | None:
     return None
 
 
-def _commanded(found: list[_Said], said: list[_Said]) -> list[Stroke]:
+def _commanded(found: list[_Mention], mentions: list[_Mention]) -> list[Stroke]:
     """The last sentence that tells what to do, with those before it that it continues."""
     chosen = [found[-1]]
     for sentence in reversed(found[:-1]):
-        follows = said.index(chosen[0]) == said.index(sentence) + 1
+        follows = mentions.index(chosen[0]) == mentions.index(sentence) + 1
         if not (follows and chosen[0].goes_on):
             break
         chosen.insert(0, sentence)
@@ -141,7 +141,7 @@ class _Reader:
     """One sentence."""
 
     def __init__(self, text: str) -> None:
-        self._said = _Said(text, [], [], [])
+        self._mentions = _Mention(text, [], [], [])
         self._decorated = [match.span(2) for match in _DECORATED.finditer(text)]
         self._tokens = tokens_of(_DECORATED.sub(lambda match: f" {match[2]} ".center(len(match[0])), text))
         self._mood: Mood = ""
@@ -150,29 +150,29 @@ class _Reader:
         self._avoiding = False  # what is not to be is named: what somebody does about it is another clause
         self._is_question = text.rstrip(" *_\"'`").endswith("?")
 
-    def read(self) -> _Said:
+    def read(self) -> _Mention:
         if self._is_question:
-            return self._said
-        for place, token in enumerate(self._tokens):
+            return self._mentions
+        for index, token in enumerate(self._tokens):
             match token.kind:
                 case "word":
-                    self._take_word(token, place)
+                    self._take_word(token, index)
                 case "sign":
                     self._take_sign(token)
                 case "key":
-                    self._take_key(token, place)
+                    self._take_key(token, index)
                 case "nothing" | "wait":
-                    self._take_nothing(token, place)
+                    self._take_nothing(token, index)
                 case _:
                     self._append(token)
-        return self._said
+        return self._mentions
 
-    def _take_word(self, token: Token, place: int) -> None:
-        word, following = token.word, self._word(place + 1)
+    def _take_word(self, token: Token, index: int) -> None:
+        word, following = token.word, self._word(index + 1)
         if token.is_during:
             self._verb = "press"
-            if not self._said.commands:
-                self._said.commands.append(token)
+            if not self._mentions.commands:
+                self._mentions.commands.append(token)
         elif word in ("instead", "rather") and following in ("of", "than"):
             self._mood, self._verb, self._avoiding, self._passed = "not", "", True, False
         elif word in _BREAKS or (word == "by" and following in _PRESS):
@@ -189,8 +189,8 @@ class _Reader:
             self._mood, self._verb = "why", ""
         elif word in _PERHAPS:
             self._mood = self._mood or "perhaps"
-            if self._tokens[0].word.endswith("ing") and not self._said.perhaps:  # pressing LEFT would hit the wall
-                self._said.perhaps, self._said.commands = self._said.commands, []
+            if self._tokens[0].word.endswith("ing") and not self._mentions.perhaps:  # pressing LEFT would hit the wall
+                self._mentions.perhaps, self._mentions.commands = self._mentions.commands, []
         elif word in _PRESS or word in _MOVE:
             if self._passed and not word.endswith("ing"):
                 self._begin_clause()  # release LEFT and press RIGHT
@@ -209,43 +209,43 @@ class _Reader:
 
     def _joins(self, token: Token) -> bool:
         """Whether the sign stands between a key and what belongs to it."""
-        place = self._tokens.index(token)
-        return place > 0 and self._tokens[place - 1].kind == "key"
+        index = self._tokens.index(token)
+        return index > 0 and self._tokens[index - 1].kind == "key"
 
     def _begin_clause(self) -> None:
         """Somebody does something: what is to be avoided was named before."""
         if self._mood == "not" and self._avoiding:
             self._mood = ""
 
-    def _take_key(self, token: Token, place: int) -> None:
+    def _take_key(self, token: Token, index: int) -> None:
         if token.text == "I":
             self._begin_clause()
-        if self._mood in NO_COMMAND or self._is_a_word(token, place):
+        if self._mood in NO_COMMAND or self._is_a_word(token, index):
             self._passed = self._mood == "not"
-            if self._is_a_word(token, place) and token.word not in _BETWEEN:
+            if self._is_a_word(token, index) and token.word not in _BETWEEN:
                 self._verb = ""
             return
-        if self._is_commanded(token, place):
-            (self._said.perhaps if self._mood == "perhaps" else self._said.commands).append(token)
-        elif self._is_named(token, place):
-            (self._said.perhaps if self._mood == "perhaps" else self._said.named).append(token)
+        if self._is_commanded(token, index):
+            (self._mentions.perhaps if self._mood == "perhaps" else self._mentions.commands).append(token)
+        elif self._is_named(token, index):
+            (self._mentions.perhaps if self._mood == "perhaps" else self._mentions.named).append(token)
         else:
             self._verb = ""
 
-    def _is_commanded(self, token: Token, place: int) -> bool:
-        if self._verb == "press" or self._is_held_for(place):
+    def _is_commanded(self, token: Token, index: int) -> bool:
+        if self._verb == "press" or self._is_held_for(index):
             return True
-        if self._word(place - 1) == "with" and self._is_marked(token):  # drop it with DOWN
+        if self._word(index - 1) == "with" and self._is_marked(token):  # drop it with DOWN
             return True
         return self._verb == "move" and (token.key in ARROWS or self._is_marked(token))
 
-    def _is_held_for(self, place: int) -> bool:
+    def _is_held_for(self, index: int) -> bool:
         """`UP:0.5`, as it was asked for."""
-        rest = self._tokens[place : place + 3]
+        rest = self._tokens[index : index + 3]
         return [token.kind for token in rest] == ["key", "sign", "time"] and rest[1].text == ":"
 
-    def _is_named(self, token: Token, place: int) -> bool:
-        before, after = self._word(place - 1), self._word(place + 1)
+    def _is_named(self, token: Token, index: int) -> bool:
+        before, after = self._word(index - 1), self._word(index + 1)
         if self._is_decorated(token):
             return True
         if after in ("key", "arrow", "button"):
@@ -254,18 +254,18 @@ class _Reader:
             return False
         if token.is_capital:
             return before not in _PLACE
-        if self._is_chosen(place):
+        if self._is_chosen(index):
             return True
         # "left, because …": the sentence begins with it, and goes on to something else.
-        return place == 0 and (after in _AFTER_ALONE or after in _WHY)
+        return index == 0 and (after in _AFTER_ALONE or after in _WHY)
 
-    def _is_chosen(self, place: int) -> bool:
+    def _is_chosen(self, index: int) -> bool:
         """`the safest direction is left`"""
-        return self._word(place - 1) == "is" and any(token.word in _CHOICES for token in self._tokens[:place])
+        return self._word(index - 1) == "is" and any(token.word in _CHOICES for token in self._tokens[:index])
 
-    def _is_a_word(self, token: Token, place: int) -> bool:
+    def _is_a_word(self, token: Token, index: int) -> bool:
         """An article, a pronoun, or a direction that is none: `a key`, `I`, `hold down the …`, `right now`."""
-        before, after = self._word(place - 1), self._word(place + 1)
+        before, after = self._word(index - 1), self._word(index + 1)
         if token.is_letter and not self._is_decorated(token):
             if token.text in "aI" and not (after in ("key", "") or (after in ",.;+" and self._verb == "press")):
                 return True
@@ -278,7 +278,7 @@ class _Reader:
                 self._verb = "move"
                 return True
             if token.word == "left" and before in ("is", "are", "was", "time", "seconds", "nothing"):
-                return not self._is_chosen(place)
+                return not self._is_chosen(index)
         return False
 
     def _is_marked(self, token: Token) -> bool:
@@ -287,28 +287,28 @@ class _Reader:
     def _is_decorated(self, token: Token) -> bool:
         return any(begin - 2 <= token.start < end + 2 for begin, end in self._decorated)
 
-    def _take_nothing(self, token: Token, place: int) -> None:
+    def _take_nothing(self, token: Token, index: int) -> None:
         if self._mood in NO_COMMAND:
             return
         alone = len(token.text.split()) == 1 and token.kind == "nothing" and not token.text.isupper()
         if alone and not (
-            self._verb or self._word(place - 1) in ("", "is", ":", "answer", "be", "choose", "so", "therefore")
+            self._verb or self._word(index - 1) in ("", "is", ":", "answer", "be", "choose", "so", "therefore")
         ):
             return
-        if token.kind == "wait" and self._word(place + 1) in ("for", "until") and self._next_kind(place + 2) != "time":
+        if token.kind == "wait" and self._word(index + 1) in ("for", "until") and self._next_kind(index + 2) != "time":
             return
-        (self._said.perhaps if self._mood == "perhaps" else self._said.commands).append(token)
+        (self._mentions.perhaps if self._mood == "perhaps" else self._mentions.commands).append(token)
 
-    def _next_kind(self, place: int) -> str:
-        return self._tokens[place].kind if place < len(self._tokens) else ""
+    def _next_kind(self, index: int) -> str:
+        return self._tokens[index].kind if index < len(self._tokens) else ""
 
-    def _word(self, place: int) -> str:
-        return self._tokens[place].word if 0 <= place < len(self._tokens) else ""
+    def _word(self, index: int) -> str:
+        return self._tokens[index].word if 0 <= index < len(self._tokens) else ""
 
     def _append(self, token: Token) -> None:
         """What stands between keys, to whichever it belongs."""
         if self._mood in NO_COMMAND:
             return
-        for said in (self._said.commands, self._said.named, self._said.perhaps):
-            if said and (token.kind in ("time", "times", "sign", "number") or token.word in _JOINING):
-                said.append(token)
+        for mentions in (self._mentions.commands, self._mentions.named, self._mentions.perhaps):
+            if mentions and (token.kind in ("time", "times", "sign", "number") or token.word in _JOINING):
+                mentions.append(token)

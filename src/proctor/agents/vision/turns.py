@@ -1,4 +1,4 @@
-"""What a model that plays in a window was shown, what it replied, and what was pressed for it."""
+"""The turns of a vision model in a window: frame, reply and pressed keys."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from proctor.core.types import Usage
 
 
 class KeyPress(Struct):
-    """Keys that were held together, and for how long they were."""
+    """Keys that were held together, and for how long."""
 
-    keys: list[str]  # names of VK; none is a wait
+    keys: list[str]  # names of VK; empty is a wait
     seconds: float
 
 
 class Turn(Struct):
-    """One question to the model."""
+    """One request to the model."""
 
     number: int  # from 1
     prompt: str
-    frame: str  # the image file that it was shown, beside the log of the episode
+    frame: str  # the image file that it saw, beside the log of the episode
     reply: str | None = None  # None: it had not replied when the episode was over
     usage: Usage = Usage()
     seconds: float = 0.0  # until the reply was there

@@ -1,4 +1,4 @@
-"""An evaluator whose environment is a program that it starts, can stop for a while, and ends."""
+"""ProgramEvaluator, the base of evaluators whose environment is a program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from proctor.agents.desktop.names import release_everything
 from proctor.agents.evaluator import Evaluator
 from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.runtime.clock import ClockName
-from proctor.agents.runtime.hosting.process import last_words
+from proctor.agents.runtime.hosting.process import log_tail
 from proctor.agents.runtime.recording import recording
 from proctor.agents.windows.home import Home
 from proctor.agents.windows.program import PausableProgram
@@ -16,10 +16,10 @@ from proctor.agents.windows.requirements import require_stoppable_clock
 
 
 class ProgramEvaluator(Evaluator):
-    """A subclass starts the program by `_start` in `_setup_environment`, and judges."""
+    """A subclass starts the program with `_start` in `_setup_environment`, and scores."""
 
-    home = ""  # a folder that the home folder of each episode's program is a copy of; none: it is empty
-    keep_home = False  # whether what the program has left there is kept, beside the log of the episode
+    home = ""  # template of the program's home folder; without one it is empty
+    keep_home = False  # keep the home folder beside the log of the episode
     _program: PausableProgram | None = None
     _home: Home | None = None
     _log: Path | None = None  # what the program has printed
@@ -31,7 +31,7 @@ class ProgramEvaluator(Evaluator):
         environment: dict[str, str] | None = None,
         pass_fds: tuple[int, ...] = (),
     ) -> None:
-        """In place of the one before. Its clock can be stopped if that is the clock of the exam."""
+        """Replaces the running program. The new one is pausable with the clock `paused`."""
         self._end()
         release_everything()  # that an agent held when it was ended
         self._log = log
@@ -53,8 +53,8 @@ class ProgramEvaluator(Evaluator):
     def _must_run(self) -> None:
         code = self._running().poll()
         if code is not None:
-            said = last_words(self._log) if self._log is not None else ""
-            raise EnvironmentCrashedError(f"the program ended with status {code}{said}")
+            output = log_tail(self._log) if self._log is not None else ""
+            raise EnvironmentCrashedError(f"the program ended with status {code}{output}")
 
     def _pause_environment(self) -> None:
         if self._program is not None:

@@ -1,4 +1,4 @@
-"""A home folder for a program that is started for one episode: it finds what it is given, and leaves nothing."""
+"""A temporary home folder for the program of one episode."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FOLDERS = {
 
 
 class Home:
-    """Made by its constructor, as a copy of the template if there is one; removed by `close` unless it is kept."""
+    """Created by the constructor, as a copy of the template if given; removed by `close` unless kept."""
 
     def __init__(self, folder: Path | None = None, template: Path | None = None, keep: bool = False) -> None:
-        """In the folder it is not left where nobody looks, should this process be killed."""
-        parent = folder.resolve() if folder is not None else None  # who made it may go elsewhere
+        """Created in `folder`, where it is found even if this process is killed."""
+        parent = folder.resolve() if folder is not None else None  # the working directory may change
         self._kept_as = parent / KEPT if keep and parent is not None else None
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         try:
@@ -43,7 +43,7 @@ class Home:
     @property
     def environment(self) -> dict[str, str]:
         given = {"HOME": str(self.path)} | {name: str(self.path / place) for name, place in FOLDERS.items()}
-        # What lies in the user's own home folder and is no file of the program's.
+        # Files of the user's home folder that Python needs.
         given["PYTHONUSERBASE"] = os.environ.get("PYTHONUSERBASE") or site.getuserbase()
         if authority := user_authority():
             given[VARIABLE] = authority
@@ -59,7 +59,7 @@ class Home:
 
 
 def remove_home(folder: Path) -> None:
-    """A program may have taken from itself the right to change its folders."""
+    """Removes a home folder; the program may have removed its own write permissions."""
     for place, folders, _ in os.walk(folder):
         for name in folders:
             path = Path(place, name)

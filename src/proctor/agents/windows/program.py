@@ -20,9 +20,9 @@ from proctor.agents.runtime.hosting.guardian import descendants
 LIBRARY = "libfaketime"
 SHARED = Path("/dev/shm")
 LIBC = ("/libc.so", "/libc-", "/ld-musl")  # loaded after what is preloaded
-LOADING = 10.0  # seconds in which a process that was just started has loaded its libraries, on a busy machine
-STANDING = 30.0  # seconds in which a stopped process stands still, on a busy machine
-LOOK_AGAIN = 0.0005
+LOAD_TIMEOUT = 10.0  # seconds in which a process that was just started has loaded its libraries, on a busy machine
+STOP_TIMEOUT = 30.0  # seconds in which a stopped process stands still, on a busy machine
+POLL_INTERVAL = 0.0005
 SPINNING = 0.01  # seconds before a moment that is to be met exactly, in which its processes are looked up
 
 
@@ -42,9 +42,9 @@ class PausableProgram:
         self._paused_at: float | None = None
         self._lost = 0.0  # seconds that the program does not know of
         self._checked: set[tuple[int, str]] = set()  # processes that have their time from us, and what they run
-        place = folder.resolve() if folder else None  # the program may go elsewhere
-        self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-", dir=place) if pausable else None
-        told = self._clock() if pausable else {}
+        directory = folder.resolve() if folder else None  # the program may go elsewhere
+        self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-", dir=directory) if pausable else None
+        clock_variables = self._clock() if pausable else {}
         if pausable:
             command = [self._without_rights(command[0]), *command[1:]]
         self._started = time.monotonic()
@@ -54,13 +54,13 @@ class PausableProgram:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, **(environment or {}), **told},
+                env={**os.environ, **(environment or {}), **clock_variables},
                 pass_fds=pass_fds,
             )
 
     def _clock(self) -> dict[str, str]:
         """What makes the program ask the file for the time, every time."""
-        self._tell()
+        self._write_offset()
         return {
             "LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), clock_library()])),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
@@ -81,7 +81,7 @@ class PausableProgram:
         assert self._folder is not None
         return Path(self._folder.name) / "behind"
 
-    def _tell(self) -> None:
+    def _write_offset(self) -> None:
         fresh = self._file.with_suffix(".new")
         fresh.write_text(f"-{self._lost:.6f}s")
         fresh.replace(self._file)
@@ -116,12 +116,12 @@ class PausableProgram:
 
         So has one that is linked statically, or has rights of its own and was started by another, such as a script.
         """
-        deadline = time.monotonic() + LOADING
+        deadline = time.monotonic() + LOAD_TIMEOUT
         while others := [pid for pid in self._processes() if not self._has_our_clock(pid)]:
             if time.monotonic() > deadline or any(map(_has_its_own_clock, others)):
                 names = ", ".join(sorted(set(map(_name, others))))
                 raise EnvironmentCrashedError(f"the clock of {names} cannot be stopped: use --set clock=realtime")
-            time.sleep(LOOK_AGAIN)
+            time.sleep(POLL_INTERVAL)
 
     def _has_our_clock(self, pid: int) -> bool:
         """Also if it is no more."""
@@ -148,20 +148,20 @@ class PausableProgram:
 
     def _stop(self, known: Sequence[int]) -> None:
         """Those that are known at once; then those that one of them has started meanwhile."""
-        deadline = time.monotonic() + STANDING
+        deadline = time.monotonic() + STOP_TIMEOUT
         found = list(known)
         while True:
             for pid in found:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGSTOP)
-            while running := [pid for pid in found if not _stands(pid)]:
+            while running := [pid for pid in found if not _is_stopped(pid)]:
                 if time.monotonic() > deadline:
                     self._signal(signal.SIGCONT)
                     names = ", ".join(sorted(set(map(_name, running))))
-                    raise EnvironmentCrashedError(f"{names} did not stop within {STANDING:g} s")
-                time.sleep(LOOK_AGAIN)
+                    raise EnvironmentCrashedError(f"{names} did not stop within {STOP_TIMEOUT:g} s")
+                time.sleep(POLL_INTERVAL)
             stood = time.monotonic()  # only now: a clock that stood before its process would go back for it
-            found = [pid for pid in self._processes() if not _stands(pid)]
+            found = [pid for pid in self._processes() if not _is_stopped(pid)]
             if not found:
                 self._paused_at = stood
                 return
@@ -172,7 +172,7 @@ class PausableProgram:
         self._lost += time.monotonic() - self._paused_at
         self._paused_at = None
         if self._folder is not None:
-            self._tell()
+            self._write_offset()
         self._signal(signal.SIGCONT)
 
     def run_until(self, seconds: float) -> float:
@@ -229,7 +229,7 @@ def _has_its_own_clock(pid: int) -> bool:
     return LIBRARY not in loaded and any(name in loaded for name in LIBC)
 
 
-def _stands(pid: int) -> bool:
+def _is_stopped(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except OSError:

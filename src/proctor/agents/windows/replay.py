@@ -1,9 +1,8 @@
-"""Plays a logged episode in a window again: the same program, the same seed, the same inputs at the same program time.
+"""Replays a logged episode in a window: the same program, seed and inputs at the same program times.
 
-How exact that is depends on the program. What it draws from the date or from the noise of the machine is another each
-time, and so is how long it takes to start. So the replay says what it found: how far each input was from its time, how
-many frames are the same, and whether the evaluator comes to the same result. A game that logs its moves by its own
-ticks, as hexagon does, is replayed exactly, by its rules.
+How exact that is depends on the program: dates, machine noise and start-up times differ. So the replay reports how
+far each input was from its time, how many frames are the same, and whether the evaluator comes to the same result. A
+game that logs its moves by ticks, as hexagon does, is replayed exactly, by its rules.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ TIMED = ("task_elapsed_time", "frames", "late_frames", "frame")  # measured: the
 
 
 class Script(Struct):
-    """What is done again, each thing at its second of the program's time after the environment was set up.
+    """What to repeat, at seconds of the program's time after the set-up.
 
-    How long a program takes to start depends on what else the machine does, so its start is not what is counted from.
+    The time from the program's start would depend on the load of the machine.
     """
 
     inputs: list[tuple[float, str, str, dict[str, int]]]  # seconds, kind, key or text, where to
@@ -50,14 +49,14 @@ class Script(Struct):
 
 
 class WindowReplay(Struct, frozen=True):
-    """What came of it."""
+    """The result of a replay."""
 
     task: str
     seed: int | None
     inputs: int
-    exact: bool  # by the rules of the game, tick by tick
-    latest_ms: float  # by which an input missed its time
-    frames: int  # that were compared
+    exact: bool  # replayed by the rules of the game, tick by tick
+    latest_ms: float  # largest delay of an input
+    frames: int  # compared frames
     same_frames: int
     metrics: dict[str, Any]
     difference: str  # in words; empty if the result is the same
@@ -98,10 +97,10 @@ def _by_rules(name: str, task: Task, log: EpisodeLog, moves: dict[str, Any]) -> 
 
 
 def _script(log: EpisodeLog) -> Script:
-    """What was done from the moment at which the environment was set up until the end."""
+    """The inputs and frames from the end of the set-up to the end of the episode."""
     set_up, over = log.first("set_up"), log.first("over")
     if set_up is None or over is None:
-        raise UsageError("the episode was not played: there is nothing to do again.")
+        raise UsageError("the episode was not played: there is nothing to replay.")
     ready = log.program_seconds(set_up["ns"])
     inputs: list[tuple[float, str, str, dict[str, int]]] = []
     frames: list[tuple[float, str]] = []
@@ -156,10 +155,10 @@ async def _play(
 
 
 class HostedReplay:
-    """The role: an evaluator whose program is stopped for every input, so that it comes at its time."""
+    """Hosts an evaluator whose program is paused for every input, so that the input is on time."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        made = recipe.made()
+        made = recipe.build()
         if not isinstance(made, ProgramEvaluator):
             raise TypeError(f"{recipe.name} starts no program that can be stopped in the middle of its time")
         self._evaluator = made
@@ -167,7 +166,7 @@ class HostedReplay:
     def play(self, told: dict[str, Any], folder: str, script: dict[str, Any]) -> dict[str, Any]:
         task, doing = Task(**told), msgspec.convert(script, Script)
         evaluator = self._evaluator
-        recording.begin(folder, is_player=False)
+        recording.begin(folder, by_agent=False)
         evaluator.folder, evaluator.clock = Path(folder), "paused"
         try:
             evaluator._setup_environment(task)
@@ -180,7 +179,7 @@ class HostedReplay:
         return {"metrics": metrics, "latest_ms": latest * MS, "same_frames": same}
 
     def _perform(self, task: Task, script: Script) -> tuple[float, int]:
-        """By how many seconds an input was late at most, and how many frames are the same."""
+        """Returns the largest delay of an input, and how many frames are the same."""
         program = self._evaluator._running()
         program.pause()
         ready = stands = program.elapsed

@@ -1,4 +1,4 @@
-"""What exams in windows need of this machine: asked once, so that not every episode finds out."""
+"""Checks, once per run, what tasks in windows need of this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def require_modules(feature: str, *modules: str) -> None:
 
 
 def require_desktop(virtual: bool, film: bool) -> None:
-    require_modules("an exam in a window", "Xlib", "mss")
+    require_modules("a task in a window", "Xlib", "mss")
     if virtual:
         _require_program("a virtual display", "Xvfb", "xvfb")
     if film:

@@ -1,4 +1,4 @@
-"""Eyes of an evaluator: text on a frame, a picture within a frame, a question to a model that sees."""
+"""Finds text and images in frames."""
 
 from __future__ import annotations
 

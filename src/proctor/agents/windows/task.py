@@ -1,4 +1,4 @@
-"""`agents/window`: any program with a window, as an exam."""
+"""`agents/window`: a task in any program with a window."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from proctor.agents.windows.requirements import require_modules
 from proctor.core.config import RunConfig, user_path
 from proctor.core.errors import UsageError
 
-SEEN = ("text", "image", "exit_code")  # success without a model
-ASKED = ("judge_model", "judge_base_url", "judge_every")  # of no use without a question
+SUCCESS_SETTINGS = ("text", "image", "exit_code")  # success without a model
+JUDGE_SETTINGS = ("judge_model", "judge_base_url", "judge_every")  # of no use without a question
 
 
 class WindowSettings(EpisodeLimits, frozen=True):
@@ -24,7 +24,7 @@ class WindowSettings(EpisodeLimits, frozen=True):
     image: str = ""  # success: this picture, a file, is to be seen
     exit_code: int | None = None  # success: the program ends with it
     over_text: str = ""  # the end, but no success: this is to be read
-    question: str = ""  # success: a model that sees says so when it is asked this
+    question: str = ""  # success: a vision model says so when it is asked this
     judge_model: str = ""  # that model: openai/NAME
     judge_base_url: str = ""  # of its server, if that is not OpenAI's
     judge_api: Literal["chat", "responses"] = "chat"
@@ -42,7 +42,7 @@ class WindowTask(EvaluatorTask):
     summary = "any program with a window: --command, --window, and what success looks like"
 
     def evaluator_recipe(self) -> Recipe:
-        name = "AskingEvaluator" if self.settings.question else "WindowEvaluator"
+        name = "QuestionEvaluator" if self.settings.question else "WindowEvaluator"
         home = str(self._home()) if self.settings.home else ""
         return with_arguments("proctor.agents.windows.window", name, home=home, keep_home=self.settings.keep_home)
 
@@ -55,16 +55,18 @@ class WindowTask(EvaluatorTask):
     async def open(self, config: RunConfig) -> None:
         await super().open(config)
         self.evaluator_recipe()  # raises if there is no such home folder
-        wanted = self.task_fields()["success_criteria"]
-        if "text" in wanted or "over_text" in wanted:
+        criteria = self.task_fields()["success_criteria"]
+        if "text" in criteria or "over_text" in criteria:
             require_modules("reading text from frames", "rapidocr")
-        if "image" in wanted:
+        if "image" in criteria:
             require_modules("finding a picture in a frame", "cv2")
-        if "question" in wanted:
+        if "question" in criteria:
             from proctor.agents.windows.vision_judge import VisionJudge
 
-            # An evening of episodes that nobody can judge is found out before the first.
-            await VisionJudge(wanted["judge_model"], wanted.get("judge_base_url", ""), wanted["judge_api"]).reach()
+            # Fails before the first episode if the judge cannot be reached.
+            await VisionJudge(
+                criteria["judge_model"], criteria.get("judge_base_url", ""), criteria["judge_api"]
+            ).reach()
 
     def task_fields(self) -> dict[str, Any]:
         settings = self.settings
@@ -80,9 +82,9 @@ class WindowTask(EvaluatorTask):
         }
 
     def _criteria(self) -> dict[str, Any]:
-        keys = (*SEEN, "over_text", "question", *ASKED)
+        keys = (*SUCCESS_SETTINGS, "over_text", "question", *JUDGE_SETTINGS)
         given = {key: value for key in keys if (value := getattr(self.settings, key)) not in ("", None)}
-        seen = [key for key in SEEN if key in given]
+        seen = [key for key in SUCCESS_SETTINGS if key in given]
         if "question" in given:
             if seen:
                 raise UsageError(
@@ -94,7 +96,7 @@ class WindowTask(EvaluatorTask):
             return given | {"judge_api": self.settings.judge_api}
         if not seen:
             raise UsageError(f"{self.name}: what is success? Set text, image, exit_code or question with --set.")
-        for key in ASKED:
+        for key in JUDGE_SETTINGS:
             if key in given:
                 raise UsageError(f"{self.name}: {key} is for a question: set question, too.")
         return given

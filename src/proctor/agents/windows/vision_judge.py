@@ -1,4 +1,4 @@
-"""A model that sees as a judge: shown a frame, it answers a question by a schema, or there is no verdict."""
+"""A vision model as a judge: it answers a question about a frame by a JSON schema."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 RETRIES = 2  # of a server that fails
-PATIENCE = 0.9 * TIMEOUTS.SCORING  # seconds, so that it is us who say what went wrong
-SHOWN = 2_000  # characters of a reply that is no verdict
+TIMEOUT = 0.9 * TIMEOUTS.SCORING  # seconds, below the scoring timeout, so that the error names the model
+SHOWN = 2_000  # characters of an invalid reply
 FAMILY = "openai/"
 
 
@@ -58,7 +58,7 @@ class _Server(OpenAIModel):
 
 
 class VisionJudge:
-    """Reached anew for each question: frames are seconds apart, and nothing is left open between them."""
+    """Connects for each question: frames are seconds apart."""
 
     def __init__(self, model: str, base_url: str = "", api: str = "chat") -> None:
         family, _, name = model.partition("/")
@@ -68,16 +68,16 @@ class VisionJudge:
         self._model()  # raises if there is no key
 
     def _model(self) -> ModelClient:
-        server = _Server(self._name, self._url, self._api, PATIENCE, "OPENAI_API_KEY")
+        server = _Server(self._name, self._url, self._api, TIMEOUT, "OPENAI_API_KEY")
         return ModelClient(server, RunConfig(task="", model=server.name, retries=RETRIES))
 
     async def reach(self) -> None:
-        """Asks about an empty picture. Raises a UsageError if the server is not there, or has no such model or page."""
-        with suppress(ModelError):  # which may not happen again; if it does, there is no verdict
+        """Asks about an empty image. Raises UsageError if there is no such server, model or page."""
+        with suppress(ModelError):  # it may be temporary
             await self._answer(png(numpy.zeros((64, 64, 3), numpy.uint8)), "Is anything to be seen?")
 
     def judge(self, picture: bytes, question: str) -> tuple[JudgeVerdict, str]:
-        """The verdict, and the reply as the model wrote it. Raises a ModelError if there is no verdict to be had."""
+        """Returns the verdict and the model's reply. Raises ModelError if there is no valid verdict."""
         reply = asyncio.run(self._answer(picture, question))
         try:
             return msgspec.json.decode(reply, type=JudgeVerdict), reply
@@ -91,10 +91,10 @@ class VisionJudge:
         request = Request(prompt, Sampling(REASONING_TOKENS), 0, Sample("judged", 0, prompt), SCHEMA)
         model = self._model()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 await model.prepare(lambda: ())
                 return (await model.generate(request)).text
         except TimeoutError:
-            raise ModelError(f"{model.name} gave no verdict within {PATIENCE:g} s") from None
+            raise ModelError(f"{model.name} gave no verdict within {TIMEOUT:g} s") from None
         finally:
             await model.close()

@@ -1,4 +1,4 @@
-"""Any program with a window as an environment: started, looked at, judged by what it shows or how it exits."""
+"""Evaluators for any program with a window: scored by what it shows or by its exit code."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from proctor.agents.windows.screen_checks import SURE, find_text, shows_picture
 from proctor.agents.windows.vision_judge import VisionJudge
 from proctor.core.errors import ModelError, UsageError
 
-APPEARING = 0.75  # of the time for a setup, in which a program shows its window; then it is us who say what is wrong
-LOOK_AGAIN = 0.02
+APPEARING = 0.75  # of the set-up timeout, in which a program has to show its window
+POLL_INTERVAL = 0.02
 JUDGED = "judged.png"
 
 
 class WindowView(Struct):
-    """A frame, and what was seen in it."""
+    """A frame, and what it shows."""
 
     frame: Any
     success: bool
     over: bool = False
-    facts: dict[str, Any] = {}  # what else there is to say about it, for the metrics
-    kept: str | None = None  # the file that it lies in, if it was stored when it was seen
+    facts: dict[str, Any] = {}  # further metrics
+    kept: str | None = None  # the file of the frame, if it is stored already
 
 
 class WindowEvaluator(ProgramEvaluator):
-    """Judges by `task.success_criteria`: text or image that means success, over_text that means the end, exit_code.
+    """Scores by `task.success_criteria`: text or image that means success, over_text that means the end, exit_code.
 
     `task.env_name` is the command that starts the program, `task.window_name` a part of its window's title. A subclass
     may look for something else by overriding `_look`: at `_frame`, as a window of the agent's may have that title, too.
@@ -57,7 +57,7 @@ class WindowEvaluator(ProgramEvaluator):
         command = self.command(task)
         if not command or shutil.which(command[0]) is None:
             raise EnvironmentCrashedError(f"there is no program {command[0] if command else ''!r}")
-        silent = {"SDL_AUDIODRIVER": os.environ.get("SDL_AUDIODRIVER", "dummy")}  # there is nobody to hear it
+        silent = {"SDL_AUDIODRIVER": os.environ.get("SDL_AUDIODRIVER", "dummy")}
         self._start(command, self.folder / "program.log" if self.folder else None, silent)
         deadline = time.monotonic() + APPEARING * self.setup_timeout
         while True:
@@ -68,7 +68,7 @@ class WindowEvaluator(ProgramEvaluator):
                 self._must_run()
                 if time.monotonic() > deadline:
                     raise
-            time.sleep(LOOK_AGAIN)
+            time.sleep(POLL_INTERVAL)
 
     def _check_env_continue(self, task: Task) -> bool:
         if "exit_code" in task.success_criteria or self._was_left():
@@ -77,7 +77,7 @@ class WindowEvaluator(ProgramEvaluator):
         return True
 
     def _was_left(self) -> bool:
-        """Whether the program has ended as programs do that are told to: an end, and no fault."""
+        """Whether the program has ended with status 0, which is a regular end."""
         return self._running().poll() == 0
 
     def _check_env_continue_timer(self, task: Task) -> bool:
@@ -88,35 +88,35 @@ class WindowEvaluator(ProgramEvaluator):
         return self._seen is not None and (self._seen.success or self._seen.over)
 
     def _frame(self, task: Task) -> Any:
-        """What the program's window shows now, as rows of red, green and blue."""
+        """Captures the program's window as RGB."""
         return frame_of(window_titled(desktop(), task.window_name, self._is_ours))
 
     def _is_ours(self, window: WindowInfo) -> bool:
-        """Whether it is the program's, or that of one that it has started; where nobody can tell, it is."""
+        """Whether the window belongs to the program or its children; True if unknown."""
         pid = desktop().window_pid(window)
         return pid is None or self._running().owns(pid)
 
     def _look(self, task: Task) -> WindowView:
-        """What the window shows now, and what it means."""
-        wanted = task.success_criteria
+        """Captures the window and checks the criteria."""
+        criteria = task.success_criteria
         frame = self._frame(task)
-        texts = {key: wanted[key] for key in ("text", "over_text") if wanted.get(key)}
+        texts = {key: criteria[key] for key in ("text", "over_text") if criteria.get(key)}
         found, lines = find_text(frame, list(texts.values())) if texts else ([], [])
         shown = dict(zip(texts, found, strict=True))
-        fit = shows_picture(frame, Path(wanted["image"])) if wanted.get("image") else None
+        fit = shows_picture(frame, Path(criteria["image"])) if criteria.get("image") else None
         by_picture = fit is not None and fit >= SURE
         success = shown.get("text", False) or by_picture
         return WindowView(frame, success, shown.get("over_text", False), {"read": lines, "fit": fit})
 
     def _last_look(self, task: Task) -> WindowView:
-        """What is judged: the end, if it was seen, and else what there is to see when time is up."""
+        """The frame to score: that of the end if it was seen, else the current one."""
         return self._seen if self._seen is not None and self._seen_the_end() else self._look(task)
 
     def _score_task(self, task: Task, task_elapsed_time: float, note: str = "") -> EvaluationResult:
-        wanted = task.success_criteria
-        if "exit_code" in wanted or (self._was_left() and not self._seen_the_end()):
+        criteria = task.success_criteria
+        if "exit_code" in criteria or (self._was_left() and not self._seen_the_end()):
             code = self._running().poll()
-            metrics: dict[str, Any] = {"success": code == wanted.get("exit_code"), "exit_code": code}
+            metrics: dict[str, Any] = {"success": code == criteria.get("exit_code"), "exit_code": code}
         else:
             sight = self._last_look(task)
             metrics = {"success": sight.success, **sight.facts}
@@ -126,18 +126,18 @@ class WindowEvaluator(ProgramEvaluator):
         return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
 
     def _keep(self, frame: Any, name: str = JUDGED) -> str:
-        """The frame that is judged, beside the log of the episode."""
+        """Stores the scored frame beside the log of the episode."""
         if self.folder is None:
             return ""
         (self.folder / name).write_bytes(png(frame))
         return name
 
 
-class AskingEvaluator(WindowEvaluator):
-    """Asks a model that sees: at the end and, every `judge_every` seconds, also before.
+class QuestionEvaluator(WindowEvaluator):
+    """Asks a vision model at the end, and every `judge_every` seconds before it.
 
-    `task.success_criteria` has question and judge_model, and may have judge_base_url, judge_api, judge_every, and
-    over_text: where that is read, the frame that shows it is the one to ask about.
+    `task.success_criteria` has question and judge_model, and may have judge_base_url, judge_api, judge_every and
+    over_text: the frame that shows over_text is the one in question.
     """
 
     _due = 0.0  # when it is asked next, before the end
@@ -152,7 +152,7 @@ class AskingEvaluator(WindowEvaluator):
         every, now = task.success_criteria.get("judge_every"), time.monotonic()
         if goes_on and every is not None and now >= self._due and self._seen is not None:
             self._due = now + every
-            # A name of its own: when time is up before the model has answered, another frame is the last.
+            # Its own name: if time is up before the model answers, another frame is the last one.
             self._seen = self._ask(task, self._seen, f"judged-{next(self._numbers)}.png")
         return not self._seen_the_end()
 
@@ -161,14 +161,14 @@ class AskingEvaluator(WindowEvaluator):
         return self._ask(task, sight, JUDGED) if sight.kept is None else sight
 
     def _ask(self, task: Task, sight: WindowView, name: str) -> WindowView:
-        """The same frame, as the model sees it. The world goes on, so the frame is stored first."""
-        wanted = task.success_criteria
+        """Adds the verdict on a frame. Stores the frame first: the environment runs on."""
+        criteria = task.success_criteria
         kept = self._keep(sight.frame, name)
         try:
             judge = VisionJudge(
-                wanted["judge_model"], wanted.get("judge_base_url", ""), wanted.get("judge_api", "chat")
+                criteria["judge_model"], criteria.get("judge_base_url", ""), criteria.get("judge_api", "chat")
             )
-            verdict, reply = judge.judge(png(sight.frame), wanted["question"])
+            verdict, reply = judge.judge(png(sight.frame), criteria["question"])
         except (ModelError, UsageError) as error:
             raise ModelError(f"no verdict on {name}: {error}") from None
         facts = sight.facts | {"score": verdict.score, "why": verdict.why, "reply": reply}

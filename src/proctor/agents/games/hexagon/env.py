@@ -1,4 +1,4 @@
-"""The game as a world that is stepped, in Gymnasium's manner: it waits for every action."""
+"""Hexagon as a stepped environment with Gymnasium's methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets up a game for an agent, and judges by what the game tells of itself."""
+"""The evaluator of hexagon: starts the game and scores by the state that the game reports."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ STARTING = 0.75  # of the time for a setup, in which a game is there; then it is
 
 
 class HexagonEvaluator(ProgramEvaluator):
-    """How long does the agent survive among walls that close in on it?"""
+    """Scores how long the agent survives among walls that close in on it."""
 
     def __init__(self, level: int = 1, size: str = "640x480", fps: int = 60) -> None:
         self._options = ["--level", str(level), "--size", size, "--fps", str(fps), "--rounds", "1", "--locked"]
         self._level = level
-        self._told = os.memfd_create("hexagon-state")  # gone with the last process that has it
+        self._state_fd = os.memfd_create("hexagon-state")  # gone with the last process that has it
         self._moves = os.memfd_create("hexagon-moves")
 
     def _setup_environment(self, task: Task) -> None:
         """A new game that waits for its start. It starts at the first check: then the agent has begun."""
         self._end()
-        for file in (self._told, self._moves):
+        for file in (self._state_fd, self._moves):
             os.ftruncate(file, 0)
-        files = [f"--state=/proc/self/fd/{self._told}", f"--moves=/proc/self/fd/{self._moves}"]
+        files = [f"--state=/proc/self/fd/{self._state_fd}", f"--moves=/proc/self/fd/{self._moves}"]
         told = [f"--title={_title(task)}", f"--seed={task.seed or 0}", *files]
         program = [sys.executable, "-m", "proctor.agents.games.hexagon", *self._options, *told]
-        self._start(program, pass_fds=(self._told, self._moves))
+        self._start(program, pass_fds=(self._state_fd, self._moves))
         seconds = STARTING * self.setup_timeout
         deadline = time.monotonic() + seconds
         while not self._is_ready(task):
@@ -100,7 +100,7 @@ class HexagonEvaluator(ProgramEvaluator):
     def _living_state(self, task: Task) -> GameState:
         state = self._state()
         if state is None:
-            raise EnvironmentCrashedError("the game tells nothing of itself")
+            raise EnvironmentCrashedError("the game reports no state")
         with self._needing_window():
             CALLABLES["window.get_window_by_title"](_title(task))
         return state
@@ -113,11 +113,11 @@ class HexagonEvaluator(ProgramEvaluator):
             self._state(DYING)  # a program that dies loses its window first
             raise EnvironmentCrashedError(f"the window of the game is gone: {error}") from error
 
-    def _state(self, patience: float = 0.0) -> GameState | None:
+    def _state(self, timeout: float = 0.0) -> GameState | None:
         """None before the first frame. Raises if the game has ended, or does so within this time."""
         with suppress(subprocess.TimeoutExpired):
-            raise EnvironmentCrashedError(f"the game has ended, with status {self._running().wait(patience)}")
-        return read_state(Path(f"/proc/self/fd/{self._told}"))
+            raise EnvironmentCrashedError(f"the game has ended, with status {self._running().wait(timeout)}")
+        return read_state(Path(f"/proc/self/fd/{self._state_fd}"))
 
 
 def _title(task: Task) -> str:

@@ -1,4 +1,4 @@
-"""The moves of a round by its own ticks: enough to play it again exactly, whatever the clock on the wall did."""
+"""The moves of a round by its ticks, with which it is replayed exactly."""
 
 from __future__ import annotations
 

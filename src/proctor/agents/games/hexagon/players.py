@@ -1,4 +1,4 @@
-"""Players of the stepped game: one that knows how, from the vector or from the picture, and one that does not."""
+"""Players of the stepped game: from the vector, from the image, and at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running game tells of itself in a file, at every frame: to be read at any moment, also when it is dead."""
+"""The state that a running game writes into a file at every frame; readable also after its death."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class StateFile:
 
 
 def read_state(path: Path) -> GameState | None:
-    """The newest that is whole; None before the first frame."""
+    """The newest complete state; None before the first frame."""
     content = path.read_bytes() if path.exists() else b""
     slots = (_parsed(content[begin : begin + SLOT]) for begin in (0, SLOT))
     return max(filter(None, slots), key=lambda state: state.frame, default=None)

@@ -1,4 +1,4 @@
-"""Agents for the game in its window: they see what it shows, and hold its keys down."""
+"""Agents for the game in its window."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LOOKS = 60  # in a second, at most: the game shows no more
 _KEYS = {LEFT: VK.LEFT, RIGHT: VK.RIGHT}
 
 
-class WindowPlayer(Agent):
-    """What both have in common: a window, a pace, and at most one key that is down."""
+class HexagonWindowAgent(Agent):
+    """The base of both agents: at most one key is down."""
 
     def _init_task_hook(self, task: Task) -> None:
         self._window = task.window_name or TITLE
@@ -49,7 +49,7 @@ class WindowPlayer(Agent):
         self._held = key
 
 
-class ReferenceAgent(WindowPlayer):
+class ReferenceAgent(HexagonWindowAgent):
     """Looks for the nearest gap and goes there."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class ReferenceAgent(WindowPlayer):
         return self._sight.direction(CALLABLES["screen.capture"](self._window))
 
 
-class RandomWindowAgent(WindowPlayer):
+class RandomWindowAgent(HexagonWindowAgent):
     """Any key or none, each as likely as the others, drawn anew as often as the other looks."""
 
     def _init_task_hook(self, task: Task) -> None:

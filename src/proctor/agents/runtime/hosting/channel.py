@@ -1,4 +1,4 @@
-"""What passes between a process and the one that hosts an object for it: calls, replies, and a pulse."""
+"""The messages between a process and its host process: calls, replies, and a pulse in shared memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 LENGTH = 4  # bytes before each message that say how long it is
-LONGEST = 64 * 1024 * 1024  # a frame of a game fits in many times over
+LONGEST = 64 * 1024 * 1024  # many times a frame
 
 
 class MethodCall(Struct, array_like=True, frozen=True):
@@ -21,13 +21,13 @@ class MethodCall(Struct, array_like=True, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """What was raised over there, in words."""
+    """An exception of the hosted object, as text."""
 
     type: str
     message: str
     where: str = ""
-    environment_gone: bool = False  # it was raised because there is nothing left to act on
-    ends_the_process: bool = False  # SystemExit, KeyboardInterrupt and the like: no Exception
+    environment_gone: bool = False  # it says that the environment is gone
+    ends_the_process: bool = False  # SystemExit, KeyboardInterrupt and the like
 
     @property
     def text(self) -> str:
@@ -48,21 +48,21 @@ def pack(message: MethodCall | Reply) -> bytes:
 unpack_call = msgspec.msgpack.Decoder(MethodCall).decode
 unpack_reply = msgspec.msgpack.Decoder(Reply).decode
 
-IDLE, IN_AGENT, IN_WORLD = 0, 1, 2
+IDLE, IN_AGENT, IN_ENV = 0, 1, 2
 
 
 class Pulse:
-    """Shared memory in which a hosted object shows that it is alive: still to be read when it hangs or is dead."""
+    """Shared memory in which a hosted object counts its calls: readable also when it hangs or is dead."""
 
     SIZE = 32
 
     def __init__(self, file: int) -> None:
         self._memory = mmap.mmap(file, self.SIZE)
-        self._cells = memoryview(self._memory).cast("Q")  # calls that returned, begin of the one under way, whose it is
+        self._cells = memoryview(self._memory).cast("Q")  # calls that returned, start of the current one, who runs it
 
     @classmethod
     def create(cls) -> tuple[Pulse, int]:
-        """A new one, and the file by which another process opens it."""
+        """Returns a new pulse, and the file with which another process opens it."""
         file = os.memfd_create("proctor-pulse")
         os.ftruncate(file, cls.SIZE)
         return cls(file), file
@@ -84,16 +84,16 @@ class Pulse:
 
     @property
     def whose(self) -> int:
-        """Who is at it: IDLE, IN_AGENT or IN_WORLD."""
+        """Who is running: IDLE, IN_AGENT or IN_ENV."""
         return self._cells[2]
 
     @property
     def busy_seconds(self) -> float:
-        """How long the call under way has lasted."""
+        """How long the current call has lasted."""
         return 0.0 if self.whose == IDLE else (time.monotonic_ns() - self._cells[1]) / 1e9
 
     def close(self) -> None:
-        """What was shown last can still be read."""
+        """Unmaps the memory; the last values can still be read."""
         shown, self._cells = self._cells, memoryview(bytearray(self._cells.tobytes())).cast("Q")
         shown.release()
         self._memory.close()

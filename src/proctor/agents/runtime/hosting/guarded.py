@@ -1,4 +1,4 @@
-"""Programs under a guardian: they end with all that they started when they are told to, or when we are dead."""
+"""Runs a program under a guardian, which ends it with all its descendants on request or when this process dies."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pathlib import Path
 
 from proctor.agents.runtime.hosting import guardian
 
-MARK = "PROCTOR_BOOTH"  # in the environment of all that one guardian guards, with a value of its own
-ANSWERING = 10.0  # seconds for a guardian to do what it is told, on a busy machine; a stopped one is not waited for
-ANSWER_INTERVAL = 0.05  # seconds between two looks at whether a guardian that does not answer was stopped
-DYING = 30.0  # seconds after which one that was killed is not waited for any more
-LOOK_AGAIN = 0.005
+MARK = "PROCTOR_GUARDIAN"  # in the environment of all processes of one guardian, with a unique value
+ANSWERING = 10.0  # seconds for an order to a guardian, on a busy machine; not waited for if it is stopped
+ANSWER_INTERVAL = 0.05  # seconds between two checks whether a silent guardian is stopped
+DYING = 30.0  # seconds to wait for killed processes
+POLL_INTERVAL = 0.005
 PF_EXITING = 0x4  # the kernel's flag of a thread that is ending
 
 
 class Guarded:
-    """A running program. Its `control` is the line to the guardian; closed, it is the end."""
+    """A running program. `control` is the socket to its guardian; closing it ends the program."""
 
     def __init__(
         self,
@@ -37,13 +37,13 @@ class Guarded:
         *,
         inherits: bool = True,
     ) -> None:
-        """It works in the folder, if there is one, and in ours else.
+        """Runs in `folder`, by default in the current one.
 
-        With a limit of memory, in bytes, it is ended together with all that it has started when they exceed it. Of our
-        environment it `inherits` all or nothing.
+        Above the limit of `memory`, in bytes, the program is ended with all its descendants. With `inherits` it gets
+        this process's environment.
         """
         self._mark = secrets.token_hex(16)
-        self._killed: set[int] = set()  # by us, and not yet known to be gone
+        self._killed: set[int] = set()  # by us, and perhaps still there
         self.control, theirs = socket.socketpair()
         try:
             with theirs:
@@ -65,17 +65,17 @@ class Guarded:
 
     @property
     def is_stopped(self) -> bool:
-        """By a signal: what it guards may have sent one, so that nobody ends it."""
+        """Whether the guardian is stopped: the program may have sent it SIGSTOP to avoid its end."""
         return _state(self.process.pid) in ("T", "t")
 
     @property
     def is_running(self) -> bool:
-        """Whether the program itself runs, whatever the guardian has noticed of its end."""
-        oldest = guardian.children(self.process.pid)[:1]  # orphans that the guardian has adopted come later
+        """Whether the program itself runs, even if the guardian has not noticed its end."""
+        oldest = guardian.children(self.process.pid)[:1]  # adopted orphans come later
         return any(_is_running(pid) for pid in oldest)
 
     def end(self, grace: float = 0.0) -> bool:
-        """With a grace, the program is asked first: seconds in which it may put its things in order. Whether it did."""
+        """Ends the program; `grace` is the time between SIGTERM and SIGKILL. Returns whether it ended by itself."""
         in_order = False
         if grace and self.is_alive:
             with suppress(OSError, subprocess.TimeoutExpired):
@@ -88,38 +88,37 @@ class Guarded:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(ANSWER_INTERVAL)
         self.kill()
-        self.bury()
+        self.reap()
         return in_order
 
     def freeze(self) -> None:
-        """For a guardian that is late: it will do the same."""
+        """Stops the program if the guardian is late with it."""
         if self.is_alive:
             guardian.signal_all(signal.SIGSTOP, self.process.pid)
 
     def kill(self) -> None:
-        """For a guardian that does not answer: what it guards may have stopped it."""
+        """Kills a guardian that does not answer, and its descendants."""
         if self.is_alive:
-            below = guardian.descendants(self.process.pid)  # known now, and to nobody once it is dead
+            below = guardian.descendants(self.process.pid)  # unknown once it is dead
             self.process.kill()
             self._kill(below)
 
-    def bury(self) -> None:
-        """Waits for the guardian, which is dead or about to be. If it was killed, does what it could not do any more.
+    def reap(self) -> None:
+        """Waits for the dying guardian. If it was killed, ends its descendants in its place.
 
-        What it guarded is known by its mark, wherever it is now: a list made earlier would miss the youngest. To adopt
-        it ourselves would change what becomes of every orphan below this process, which is not ours alone; and an agent
-        that kills its parent again and again would kill us next.
+        They are found by their mark: a list made earlier would miss the youngest. This process is not a subreaper:
+        that would change the parent of every orphan below it, and an agent that kills its parent would kill us next.
         """
         if self.process.wait() >= 0:
             return
         deadline = time.monotonic() + DYING
         while time.monotonic() < deadline:
-            found = self._marked()
-            self._kill([*found, *(below for pid in found for below in guardian.descendants(pid))])
+            pids = self._marked_pids()
+            self._kill([*pids, *(below for pid in pids for below in guardian.descendants(pid))])
             self._killed = {pid for pid in self._killed if not _is_gone(pid)}
-            if not found and not self._killed:
+            if not pids and not self._killed:
                 return
-            time.sleep(LOOK_AGAIN)
+            time.sleep(POLL_INTERVAL)
 
     def _kill(self, pids: list[int]) -> None:
         for pid in pids:
@@ -127,24 +126,24 @@ class Guarded:
                 os.kill(pid, signal.SIGKILL)
                 self._killed.add(pid)
 
-    def _marked(self) -> list[int]:
+    def _marked_pids(self) -> list[int]:
         sought = f"{MARK}={self._mark}".encode()
-        found = []
+        pids = []
         for entry in os.listdir("/proc"):
             if entry.isdigit():
                 with suppress(OSError), open(f"/proc/{entry}/environ", "rb") as file:
                     if sought in file.read().split(b"\0"):
-                        found.append(int(entry))
-        return found
+                        pids.append(int(entry))
+        return pids
 
 
 def _is_gone(pid: int) -> bool:
-    """Or dead, and to be taken leave of by whoever has adopted it."""
+    """Whether the process is gone or a zombie."""
     return _state(pid) in ("", "Z")
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a thread of the process runs that is not about to end."""
+    """Whether the process has a thread that is not exiting."""
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             state, flags = _stat(f"{pid}/task/{thread}", 0, 6)
@@ -154,15 +153,15 @@ def _is_running(pid: int) -> bool:
 
 
 def _state(pid: int) -> str:
-    """The letter by which the kernel names the state of a process; none if there is no such process."""
+    """The state letter of a process; empty if it does not exist."""
     return _stat(str(pid), 0)[0]
 
 
 def _stat(name: str, *fields: int) -> list[str]:
-    """Fields of a process or a thread, counted from its state; empty if there is none."""
+    """Fields of /proc/…/stat, counted from the state; empty if the process does not exist."""
     try:
         with open(f"/proc/{name}/stat", errors="replace") as file:  # a process may have any bytes for a name
-            found = file.read().rpartition(")")[2].split()
+            values = file.read().rpartition(")")[2].split()
     except OSError:
         return [""] * len(fields)
-    return [found[field] for field in fields]
+    return [values[field] for field in fields]

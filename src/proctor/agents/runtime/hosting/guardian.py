@@ -1,7 +1,7 @@
-"""Owns one process and all that descends from it. Run as a program of its own, with the standard library alone.
+"""Supervises one process and its descendants. Run as a program, with the standard library alone.
 
-Whatever the process starts, in whatever session, becomes a child of the guardian when its parent is gone. So nothing is
-left over when the guardian is told to end, or when whoever started it is dead: both close the control socket.
+It is a subreaper: descendants, in whatever session, become its children when their parent is gone. So it can end all
+of them when the control socket is closed, on request or by the death of its own parent.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import sys
 import time
 from contextlib import suppress
 
-# On the control socket: three orders, the answer to the first, that the memory limit was exceeded, and at the end the
-# exit code of the process.
+# Messages on the control socket: three orders, the answer to the first, that the memory limit was exceeded; last comes
+# the exit code of the process.
 FREEZE, THAW, TERMINATE, FROZEN, OVER_MEMORY = b"s", b"c", b"t", b"f", b"m"
 PR_SET_CHILD_SUBREAPER = 36
 KEPT = 512 * 1024  # bytes of output, from the beginning and again from the end
 GROWTH = 4 * 2**30  # bytes in a second: processes below the limit are measured again before they can exceed it by much
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.05, 1.0  # seconds between two measurements
-FIRST_TO_KILL = b"500"  # oom_score_adj: a machine without memory ends what is guarded, and not whoever guards it
+FIRST_TO_KILL = b"500"  # oom_score_adj: the kernel kills the supervised process before its guardian
 
 
 class Transcript:
-    """A file of what a process said: the beginning as it comes, and the end of what was too much."""
+    """Stores the beginning and the end of a process's output."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -51,7 +51,7 @@ class Transcript:
 
 
 def _write(file: int, data: bytes) -> None:
-    with suppress(OSError):  # a full disk must not keep the guardian from its work
+    with suppress(OSError):  # a full disk must not stop the guardian
         os.write(file, data)
 
 
@@ -70,7 +70,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def signal_all(number: int, guardian: int) -> None:
-    """Until two looks find the same: one that is signalled may just have started another."""
+    """Signals all descendants, repeatedly until there are no new ones."""
     reached: set[int] = set()
     while new := set(descendants(guardian)) - reached:
         for pid in new:
@@ -80,13 +80,13 @@ def signal_all(number: int, guardian: int) -> None:
 
 
 def memory_of(guardian: int) -> int:
-    """Bytes that all it guards have in memory; files that are only mapped can be dropped, and do not count."""
+    """Resident bytes of all descendants, without file-backed pages."""
     pids = descendants(guardian)
     return _sum_of(pids, [_bytes_in(f"/proc/{pid}/status", RESIDENT) for pid in pids])
 
 
 def own_memory_of(guardian: int) -> int:
-    """The same with what several share counted once. It takes the kernel longer."""
+    """The same with shared pages counted once, which takes longer."""
     pids, found = descendants(guardian), []
     for pid in pids:
         own = _bytes_in(f"/proc/{pid}/smaps_rollup", PROPORTIONAL)
@@ -98,12 +98,12 @@ RESIDENT, PROPORTIONAL = (b"RssAnon:", b"RssShmem:"), (b"Pss_Anon:", b"Pss_Shmem
 
 
 def _sum_of(pids: list[int], found: list[list[int]]) -> int:
-    """Of what is their own, and of what they share or hold open."""
+    """Adds private memory, and shared memory or open memory files."""
     return sum(own for own, _ in found) + max(sum(shared for _, shared in found), _bytes_of_memory_files(pids))
 
 
 def _bytes_of_memory_files(pids: list[int]) -> int:
-    """Of memfd_create: as long as they are not mapped they are counted nowhere else."""
+    """Bytes of memfd files, which no other figure counts while they are not mapped."""
     found = {}
     for pid in pids:
         with suppress(OSError):
@@ -127,14 +127,14 @@ def _bytes_in(path: str, names: tuple[bytes, ...]) -> list[int]:
 
 
 class MemoryLimit:
-    """Measures what is guarded now and then: the oftener the nearer it is to the limit."""
+    """Measures memory, more often near the limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self.interval = limit, LONGEST_INTERVAL
         self._next = time.monotonic() if limit else math.inf
 
     def wait_ms(self) -> int | None:
-        """Until the next measurement; None for ever."""
+        """Milliseconds until the next measurement; None without a limit."""
         return None if self._next == math.inf else max(0, math.ceil(1000 * (self._next - time.monotonic())))
 
     def is_exceeded(self) -> bool:
@@ -149,7 +149,7 @@ class MemoryLimit:
 
 
 def end_all() -> None:
-    """Children of the dead become ours, and are next."""
+    """Kills all descendants: children of the dead become children of this process."""
     while found := children(os.getpid()):
         for pid in found:
             with suppress(ProcessLookupError):
@@ -183,7 +183,7 @@ def main() -> None:
 
 
 def guard(control: int, log: str, handed: list[int], limit: MemoryLimit, command: list[str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us, and we learn of it from them
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -235,12 +235,12 @@ def guard(control: int, log: str, handed: list[int], limit: MemoryLimit, command
 
 
 def ended_by_signal(number: int, frame: object) -> None:
-    """Whoever ends the guardian means all that it guards: the way out leads through its last rites."""
+    """Exits through the `finally` that ends all descendants."""
     sys.exit(128 + number)
 
 
 def reaped(main_child: int, control: int) -> bool:
-    """Takes leave of the dead; if the process itself is among them, says how it ended."""
+    """Reaps zombies; reports the exit code of the main process and returns True if it is among them."""
     with suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)

@@ -1,6 +1,6 @@
-"""The process in which an agent, an evaluator or a world lives. Run as a program of its own, by a guardian.
+"""The process that hosts an agent, an evaluator or an environment; run as a program by a guardian.
 
-It makes the object, then does what it is called for, each call in a thread of its own, until the channel closes.
+It creates the object, then answers calls, each in its own thread, until the channel closes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from proctor.agents.outcome import EnvironmentCrashedError
 from proctor.agents.runtime.hosting.channel import LENGTH, Fault, MethodCall, Pulse, Reply, pack, unpack_call
 from proctor.agents.runtime.hosting.recipe import Recipe
 
-LONGEST_TEXT = 20_000  # characters of an exception that are told
+LONGEST_TEXT = 20_000  # characters of an exception that are sent
 
 
 class Host:
-    """What a role has to do with: a pulse to show, and notices to give without being asked."""
+    """What a hosted object uses: its pulse, and notifications to the caller."""
 
     def __init__(self, channel: socket.socket, pulse: Pulse, handed: Sequence[int] = ()) -> None:
         self.pulse = pulse
@@ -38,13 +38,13 @@ class Host:
         self._send(Reply(0, value))
 
     def serve(self) -> None:
-        """Until whoever calls is gone."""
+        """Answers calls until the caller is gone."""
         call = self._receive()
         if call is None:
             return
         try:
             role = self._make(*call.args)
-        except BaseException as error:  # also what ends a program elsewhere: whoever waits is told at once
+        except BaseException as error:  # also SystemExit and the like: the caller learns of it at once
             self._send(Reply(call.id, fault=described(error)))
             return
         self._send(Reply(call.id))

@@ -1,4 +1,4 @@
-"""The isolation of an agent: what the user allows it, the level that holds it, and the room of each process."""
+"""The isolation of an agent: level, permissions, and the sandbox of each process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTION = "--isolate-agent"
 
 
 class Isolation(Struct, frozen=True):
-    """How the agent of a run is held."""
+    """How the agent of a run is isolated."""
 
     level: IsolationLevel
     network: bool
@@ -38,8 +38,8 @@ class Isolation(Struct, frozen=True):
         return f"isolated: {self.level}; {', '.join(on)}"
 
 
-class Room:
-    """Where one agent process after the other lives: files of the agent, read-only, and sockets that are let in."""
+class AgentSandbox:
+    """The sandbox of an agent's processes: the agent's files, read-only, and permitted sockets."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Room:
         binds: Sequence[tuple[Path, str]] = (),
         readable: Sequence[str] = (),
     ) -> None:
-        """`binds`: files of ours, and where they lie inside; `readable`: files that lie where they are."""
+        """`binds`: files and their paths inside; `readable`: files with the same path inside."""
         self.isolation, self._recipe = isolation, recipe
         self._copies = tempfile.TemporaryDirectory(prefix="proctor-room-")
         shown, copied = self._agent_files()
@@ -58,53 +58,53 @@ class Room:
     def enclose(self, program: list[str], handed: Sequence[int], environment: dict[str, str]) -> Enclosed:
         isolation = self.isolation
         files = (*self._shown, *isolation.files)
-        listable = () if self._recipe.place.endswith(".py") else tuple(map(os.path.dirname, self._shown))
+        listable = () if self._recipe.source.endswith(".py") else tuple(map(os.path.dirname, self._shown))
         allowed = Allowed(isolation.network, isolation.gpu, files, self._binds, listable)
-        given = {"PYTHONPATH": SOURCES} | isolation.variables | environment  # however Proctor was found here
-        return enclose(isolation.level, program, handed, allowed, given)
+        env = {"PYTHONPATH": SOURCES} | isolation.variables | environment
+        return enclose(isolation.level, program, handed, allowed, env)
 
     @property
     def search_path(self) -> list[str]:
-        """As it is here; what of it is not shown is not there."""
-        return [os.path.abspath(place) for place in sys.path]
+        """sys.path of this process; folders that the sandbox does not show are missing there."""
+        return [os.path.abspath(source) for source in sys.path]
 
     def close(self) -> None:
         self._copies.cleanup()
 
     def _agent_files(self) -> tuple[list[str], list[tuple[str, str]]]:
-        """What lies where, and what is a copy: the agent is another user where root starts it."""
+        """Returns files to show and copies to bind: started by root, the agent runs as another user."""
         shown: list[str] = []
         copied: list[tuple[str, str]] = []
-        for place in _source_of(self._recipe):
-            path = Path(place)
+        for source in _source_of(self._recipe):
+            path = Path(source)
             if self.isolation.level.namespaces and path.is_file() and not path.stat().st_mode & 0o004:
                 copy = Path(self._copies.name) / f"{len(copied)}-{path.name}"
                 shutil.copyfile(path, copy)
                 copy.chmod(0o644)
-                copied.append((str(copy), place))
+                copied.append((str(copy), source))
             else:
-                shown.append(place)
+                shown.append(source)
         return shown, copied
 
 
 def _source_of(recipe: Recipe) -> list[str]:
-    """The file that defines the agent, or the package that it belongs to: nothing else that lies beside it."""
-    if recipe.place.endswith(".py"):
-        return [str(Path(recipe.place).resolve())]
-    spec = importlib.util.find_spec(recipe.place.partition(".")[0])
+    """The file that defines the agent, or its whole package."""
+    if recipe.source.endswith(".py"):
+        return [str(Path(recipe.source).resolve())]
+    spec = importlib.util.find_spec(recipe.source.partition(".")[0])
     if spec is None:
         return []
     if spec.submodule_search_locations is not None:
-        return [os.path.abspath(place) for place in spec.submodule_search_locations]
+        return [os.path.abspath(source) for source in spec.submodule_search_locations]
     return [os.path.abspath(spec.origin)] if spec.origin and os.path.exists(spec.origin) else []
 
 
 def open_isolation(config: RunConfig, *, window: bool) -> Isolation | None:
-    """What the run says about its agent; None if it is trusted. Raises where this machine cannot hold it."""
+    """The isolation of a run's agent; None if it is trusted. Raises if this machine cannot isolate it."""
     if not config.isolate_agent:
         return None
     if is_human(config.agent):
-        raise UsageError(f"{OPTION}: a person is no process that walls could hold: leave it out.")
+        raise UsageError(f"{OPTION}: a person cannot be isolated: leave it out.")
     if window and not config.display.startswith("virtual"):
         raise UsageError(
             f"{OPTION}: on --display {config.display} the agent could reach every window of yours: "
@@ -122,7 +122,7 @@ def make_isolation(
     files: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
 ) -> Isolation:
-    """At the strongest level of this machine; raises where none holds an agent that is allowed all this."""
+    """Uses the strongest level of this machine; raises if none supports these permissions."""
     if window and network and landlock.version() < landlock.SIGNALS_SINCE:
         raise UsageError(
             f"{OPTION}: with --agent-network this machine's other displays could be reached: that needs Landlock 6 "
@@ -132,12 +132,12 @@ def make_isolation(
     return Isolation(level, network, gpu, tuple(map(_shown, files)), dict(variables or {}))
 
 
-def _shown(place: str) -> str:
-    path = user_path(place).resolve()
+def _shown(source: str) -> str:
+    path = user_path(source).resolve()
     if not path.exists():
-        raise UsageError(f"agent_files: there is no {place}.")
+        raise UsageError(f"agent_files: there is no {source}.")
     if os.getuid() == 0 and path.stat().st_mode & 0o004 == 0:
-        raise UsageError(f"agent_files: {place} can be read by its owner alone, and the agent is another user.")
+        raise UsageError(f"agent_files: {source} can be read by its owner alone, and the agent is another user.")
     return str(path)
 
 

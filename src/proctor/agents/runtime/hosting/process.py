@@ -1,4 +1,4 @@
-"""A process with one object in it: it can be called, frozen, and ended with all that it started."""
+"""HostProcess hosts one object in a process that can be called, frozen, and killed with its descendants."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ import msgspec
 from proctor.agents.runtime.hosting import guardian
 from proctor.agents.runtime.hosting.channel import LENGTH, LONGEST, Fault, MethodCall, Pulse, pack, unpack_reply
 from proctor.agents.runtime.hosting.guarded import ANSWER_INTERVAL, ANSWERING, Guarded
-from proctor.agents.runtime.hosting.isolation import Room
+from proctor.agents.runtime.hosting.isolation import AgentSandbox
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
-from proctor.agents.runtime.shielding import completed
+from proctor.agents.runtime.shielding import run_to_completion
 from proctor.sandbox.isolated import Enclosed
 
-DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
+DYING = 10.0  # seconds from the end of the channel to the guardian's report of the exit code
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
-FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without its guardian
-EXITED_BY_SIGNAL = 128  # what the init of a room adds to the signal that has ended its program
-GUARDIAN_INTERVAL = 1.0  # seconds between two looks at whether the guardian was stopped, which measures the memory
-SHOWN = 2_000  # characters of what a process said last, in an error about its death
+FREEZING = 0.5  # seconds for the guardian to freeze the process, before it is frozen without it
+EXITED_BY_SIGNAL = 128  # the init of a sandbox adds it to the signal that killed its program
+GUARDIAN_INTERVAL = 1.0  # seconds between two checks whether the guardian, which measures memory, is stopped
+LOG_TAIL = 2_000  # characters of what a process said last, in an error about its death
 
 
 class HostedFaultError(Exception):
@@ -49,22 +49,22 @@ class HostDiedError(Exception):
 
 
 class HostProcess:
-    """Made by `start`. Once it has died it stays dead: start another."""
+    """Created by `start`. A dead process is not restarted: start another."""
 
-    def __init__(self, log: Path, memory: int, room: Room | None, handed: Sequence[int]) -> None:
+    def __init__(self, log: Path, memory: int, sandbox: AgentSandbox | None, handed: Sequence[int]) -> None:
         self.log, self._memory = log, memory
-        self._room, self._handed = room, handed
+        self._sandbox, self._handed = sandbox, handed
         self._enclosed: Enclosed | None = None
-        self.closed_at: float | None = None  # when its channel was closed, by time.monotonic(): mostly by its death
+        self.closed_at: float | None = None  # when its channel was closed, in time.monotonic(): mostly by its death
         self.pulse, self._pulse_file = Pulse.create()
-        self.noticed: Callable[[Any], None] = lambda value: None
+        self.on_notification: Callable[[Any], None] = lambda value: None
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._inside: set[int] = set()  # calls that have not returned over there, whether or not somebody waits
+        self._pending_calls: set[int] = set()  # calls that have not returned, including cancelled ones
         self._idle = asyncio.Event()
         self._idle.set()
         self._frozen: asyncio.Future[None] | None = None
-        self._dismissed = False  # the guardian was told that it is over
+        self._dismissed = False  # the guardian was asked to end
         self._gone = asyncio.Event()
         self._exit = ""
         self._over_memory = False
@@ -79,22 +79,22 @@ class HostProcess:
         environment: Mapping[str, str] | None = None,
         limits: RuntimeLimits | None = None,
         *,
-        room: Room | None = None,
+        sandbox: AgentSandbox | None = None,
         handed: Sequence[int] = (),
     ) -> HostProcess:
-        """Raises HostedFaultError if the object cannot be made, HostDiedError if the process dies over it.
+        """Raises HostedFaultError if the object cannot be created, HostDiedError if the process dies.
 
-        The process and all that it has started end when they exceed the limit of memory. With a room, the process is
-        isolated in it. Descriptors that are `handed` over are told to the role as `host.handed`; they stay open here.
+        The process and its descendants are killed above the limit of memory. With a sandbox the process is isolated.
+        The role gets the descriptors `handed` as `host.handed`; they stay open here.
         """
         limits = limits or RuntimeLimits()
         seconds = limits.startup_timeout
-        process = cls(log, limits.memory_bytes(), room, handed)
+        process = cls(log, limits.memory_bytes(), sandbox, handed)
         spawning = asyncio.create_task(process._spawn(environment))
         try:
-            await completed(spawning)
+            await run_to_completion(spawning)
             async with asyncio.timeout(seconds):
-                path = sys.path if room is None else room.search_path
+                path = sys.path if sandbox is None else sandbox.search_path
                 await process.call("", role, msgspec.msgpack.encode(recipe), path)
         except TimeoutError:
             await process.end()
@@ -111,7 +111,7 @@ class HostProcess:
             with theirs:
                 self._guarded = self._launch(theirs.fileno(), {**(environment or {}), "PYTHONUNBUFFERED": "1"})
         except BaseException:
-            self._leave_room()
+            self._close_sandbox()
             channel.close()
             self.pulse.close()
             raise
@@ -124,11 +124,11 @@ class HostProcess:
     def _launch(self, channel: int, environment: dict[str, str]) -> Guarded:
         handed = (channel, self._pulse_file, *self._handed)
         program = [os.path.abspath(sys.executable), "-m", "proctor.agents.runtime.hosting.host"]
-        if self._room is None:
+        if self._sandbox is None:
             command = [*program, *map(str, handed)]
             return Guarded(command, handed, self.log, environment, memory=self._memory)
         numbers = [f"{{{index}}}" for index in range(len(handed))]
-        enclosed = self._enclosed = self._room.enclose([*program, *numbers], handed, environment)
+        enclosed = self._enclosed = self._sandbox.enclose([*program, *numbers], handed, environment)
         try:
             return Guarded(
                 enclosed.command,
@@ -141,7 +141,7 @@ class HostProcess:
         finally:
             enclosed.started()
 
-    def _leave_room(self) -> None:
+    def _close_sandbox(self) -> None:
         if self._enclosed is not None:
             self._enclosed.close()
             self._enclosed = None
@@ -156,16 +156,16 @@ class HostProcess:
         return not self._gone.is_set()
 
     async def call(self, name: str, *args: Any) -> Any:
-        """What the method of the hosted object returns. Given up by cancelling, it goes on over there."""
+        """Calls a method of the hosted object. Cancelling does not stop the method there."""
         if self._gone.is_set():
             raise self._died()
         number = next(self._ids)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             message = pack(MethodCall(number, name, args))
-            self._inside.add(number)
+            self._pending_calls.add(number)
             self._idle.clear()
-            with suppress(ConnectionError):  # then it is dying, and the answer will be that
+            with suppress(ConnectionError):  # it is dying: the answer will be HostDiedError
                 self._writer.write(message)
                 await self._writer.drain()
             return await answer
@@ -173,17 +173,17 @@ class HostProcess:
             self._waiting.pop(number, None)
 
     async def is_idle(self, seconds: float) -> bool:
-        """Whether every call has returned over there, if need be after so many seconds."""
+        """Whether every call has returned, after at most so many seconds."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), seconds)
-        return not self._inside
+        return not self._pending_calls
 
     @property
     def is_frozen(self) -> bool:
         return self._frozen is not None
 
     async def freeze(self) -> None:
-        """Stops every process of it between two instructions; returns when they stand still."""
+        """Stops the process and its descendants with SIGSTOP; returns when they are stopped."""
         if self._gone.is_set():
             return
         if self._dismissed:
@@ -204,8 +204,8 @@ class HostProcess:
         self._frozen = None
 
     async def end(self) -> None:
-        """Kills whatever is left of it; returns when nothing is. Whoever is cancelled here still waits for that."""
-        await completed(asyncio.create_task(self._end()))
+        """Kills the process and its descendants; returns when they are gone, even if the caller is cancelled."""
+        await run_to_completion(asyncio.create_task(self._end()))
 
     async def _end(self) -> None:
         await self._dismiss()
@@ -217,10 +217,10 @@ class HostProcess:
             with suppress(ConnectionError):
                 await writer.wait_closed()
         self.pulse.close()
-        await asyncio.to_thread(self._leave_room)
+        await asyncio.to_thread(self._close_sandbox)
 
     async def _dismiss(self) -> None:
-        """Tells the guardian that it is over, and waits until it is."""
+        """Asks the guardian to end, and waits until it has."""
         self._dismissed = True
         if not self._control.is_closing():
             self._control.write_eof()
@@ -232,7 +232,7 @@ class HostProcess:
             gone.cancel()
 
     async def _is_answered(self, answer: asyncio.Future[Any], seconds: float) -> bool:
-        """Whether the guardian does what it is told: late on a busy machine, never if it was stopped."""
+        """Whether the guardian answers an order: late on a busy machine, never if it is stopped."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while not answer.done() and not self._guarded.is_stopped and loop.time() < deadline:
@@ -240,12 +240,12 @@ class HostProcess:
         return answer.done()
 
     async def _kill(self) -> None:
-        """Without its guardian, which does not answer."""
+        """Kills the process without its guardian, which does not answer."""
         self._guarded.kill()
         await self._gone.wait()
 
     async def _listen(self) -> None:
-        """Replies, until the process closes the channel or says what nobody can read: then it is ended."""
+        """Receives replies until the process closes the channel or sends an invalid one, and ends it."""
         try:
             while True:
                 length = int.from_bytes(await self._reader.readexactly(LENGTH), "big")
@@ -253,10 +253,10 @@ class HostProcess:
                     raise ValueError(f"a message of {length} bytes")
                 reply = unpack_reply(await self._reader.readexactly(length))
                 if reply.id == 0:
-                    self.noticed(reply.value)
+                    self.on_notification(reply.value)
                     continue
-                self._inside.discard(reply.id)
-                if not self._inside:
+                self._pending_calls.discard(reply.id)
+                if not self._pending_calls:
                     self._idle.set()
                 answer = self._waiting.get(reply.id)
                 if answer is None or answer.done():
@@ -270,13 +270,13 @@ class HostProcess:
             await self._await_exit()
             await self._dismiss()
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
-            self._exit = f"it wrote on the channel what is no reply: {error}"
+            self._exit = f"it sent an invalid reply: {error}"
             await self._dismiss()
 
     async def _await_exit(self) -> None:
-        """The channel is closed, mostly because the process has died: the guardian will say how, if only after a while.
+        """Waits for the guardian's report after the channel was closed, mostly by the death of the process.
 
-        A process that still runs has closed the channel itself, and a guardian that was stopped says nothing.
+        There is no report if the process still runs and closed the channel itself, or if the guardian is stopped.
         """
         loop = asyncio.get_running_loop()
         closed_at = loop.time()
@@ -288,18 +288,18 @@ class HostProcess:
                 await asyncio.wait_for(self._gone.wait(), ANSWER_INTERVAL)
 
     async def _watch(self) -> None:
-        """Until the guardian is gone, and with it everything."""
-        said = b""
+        """Waits until the guardian is gone, and with it all processes."""
+        output = b""
         with suppress(ConnectionError):
             while part := await self._control_reader.read(64):
                 self._over_memory = self._over_memory or guardian.OVER_MEMORY in part
-                said += part.replace(guardian.FROZEN, b"").replace(guardian.OVER_MEMORY, b"")
+                output += part.replace(guardian.FROZEN, b"").replace(guardian.OVER_MEMORY, b"")
                 if guardian.FROZEN in part and self._frozen is not None and not self._frozen.done():
                     self._frozen.set_result(None)
-        await asyncio.to_thread(self._guarded.bury)  # it has closed its end
+        await asyncio.to_thread(self._guarded.reap)  # it has closed its end
         if self._over_memory:
             self._exit = f"it was ended because it used more than {self._memory / 2**30:.3g} GiB of memory"
-        self._exit = self._exit or _cause(said, isolated=self._room is not None) + last_words(self.log)
+        self._exit = self._exit or _cause(output, isolated=self._sandbox is not None) + log_tail(self.log)
         self._gone.set()
         if self._frozen is not None and not self._frozen.done():
             self._frozen.set_result(None)  # the dead stand still
@@ -308,13 +308,13 @@ class HostProcess:
                 answer.set_exception(self._died())
 
     async def _watch_guardian(self) -> None:
-        """A process that has stopped its guardian could use all memory. Seen twice: Ctrl-Z stops us, too."""
+        """Kills a process that has stopped its guardian. Checked twice: Ctrl-Z stops us, too."""
         was_stopped = False
         while not self._gone.is_set():
             await asyncio.sleep(GUARDIAN_INTERVAL)
             is_stopped = self._guarded.is_stopped
             if is_stopped and was_stopped and not self._dismissed:
-                self._exit = "it was ended because the process that guards it was stopped"
+                self._exit = "it was ended because its guardian process was stopped"
                 await self._kill()
                 return
             was_stopped = is_stopped
@@ -323,19 +323,19 @@ class HostProcess:
         return HostDiedError(self._exit, self._over_memory)
 
 
-def _cause(said: bytes, isolated: bool) -> str:
-    if not said:
+def _cause(output: bytes, isolated: bool) -> str:
+    if not output:
         return "the process was ended"
-    code = int(said)
+    code = int(output)
     if isolated and code > EXITED_BY_SIGNAL:
         code = EXITED_BY_SIGNAL - code
     return f"the process was killed by signal {-code}" if code < 0 else f"the process exited with status {code}"
 
 
-def last_words(log: Path) -> str:
-    """The end of what is in a log, for an error about the death of whoever has written it."""
+def log_tail(log: Path) -> str:
+    """The end of a log, for the error about the death of its process."""
     with suppress(OSError), log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - SHOWN))
+        file.seek(max(0, log.stat().st_size - LOG_TAIL))
         if words := file.read().decode(errors="replace").strip():
             return f"; it said last: {words}"
     return ""

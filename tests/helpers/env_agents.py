@@ -1,4 +1,4 @@
-"""Agents and worlds for the tests, good and bad. They are imported by the processes that host them."""
+"""Agents and environments for the tests, good and bad. They are imported by the processes that host them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Dreams(Faulty):
 
 
 class Cheats(Faulty):
-    """Not by a fault of the world, but with an action that there is not."""
+    """Not by a fault of the environment, but with an action that there is not."""
 
     def act(self, observation: Any) -> int:
         return 3 if self._bad else super().act(observation)
@@ -128,7 +128,7 @@ class Pretends(Cheats):
 
 
 class Bails(Faulty):
-    """Cuts its line to the world."""
+    """Cuts its line to the environment."""
 
     def fail(self) -> None:
         cut_lines()
@@ -193,7 +193,7 @@ class Forks(Catcher):
             file.write(f"{child.pid}\n")
 
 
-class BadWorld(Catch):
+class BadEnv(Catch):
     """Fails in the same step of every episode, the first time that it is played."""
 
     def reset(self, *, seed: int | None = None) -> Any:
@@ -213,22 +213,22 @@ class BadWorld(Catch):
         raise NotImplementedError
 
 
-class RaisingWorld(BadWorld):
+class RaisingEnv(BadEnv):
     def fail(self) -> None:
-        raise RuntimeError("the world is broken")
+        raise RuntimeError("the environment is broken")
 
 
-class DyingWorld(BadWorld):
+class DyingEnv(BadEnv):
     def fail(self) -> None:
         os._exit(9)
 
 
-class HangingWorld(BadWorld):
+class HangingEnv(BadEnv):
     def fail(self) -> None:
         threading.Event().wait()
 
 
-class BadResetWorld(Catch):
+class BadResetEnv(Catch):
     """Fails before its first episode, and after that never again."""
 
     def reset(self, *, seed: int | None = None) -> Any:
@@ -244,33 +244,33 @@ class BadResetWorld(Catch):
         raise NotImplementedError
 
 
-class RaisingResetWorld(BadResetWorld):
+class RaisingResetEnv(BadResetEnv):
     def fail(self) -> None:
-        raise RuntimeError("the world is broken")
+        raise RuntimeError("the environment is broken")
 
 
-class DyingResetWorld(BadResetWorld):
+class DyingResetEnv(BadResetEnv):
     def fail(self) -> None:
         os._exit(9)
 
 
-class HangingResetWorld(BadResetWorld):
+class HangingResetEnv(BadResetEnv):
     def fail(self) -> None:
         threading.Event().wait()
 
 
-class KnownWorld(Catch):
+class KnownEnv(Catch):
     """Everybody can find its process."""
 
     def reset(self, *, seed: int | None = None) -> Any:
-        Path("world.pid").write_text(str(os.getpid()))
+        Path("env.pid").write_text(str(os.getpid()))
         return super().reset(seed=seed)
 
     def close(self) -> None:
-        Path("world.pid").unlink()
+        Path("env.pid").unlink()
 
 
-class KillsTheWorld(Faulty):
+class KillsTheEnv(Faulty):
     """In the first episode, and before its first action."""
 
     def reset(self, seed: int, world_info: Any) -> None:
@@ -279,11 +279,11 @@ class KillsTheWorld(Faulty):
 
     def act(self, observation: Any) -> int:
         if self._bad:
-            os.kill(int(Path("world.pid").read_text()), signal.SIGKILL)
+            os.kill(int(Path("env.pid").read_text()), signal.SIGKILL)
         return super().act(observation)
 
 
-class VagueWorld(Catch):
+class VagueEnv(Catch):
     """Says of its success what it is told to say."""
 
     def __init__(self, success: str) -> None:
@@ -295,7 +295,7 @@ class VagueWorld(Catch):
         return *seen, info | {"success": self._success}
 
 
-class UnfinishedWorld(Catch):
+class UnfinishedEnv(Catch):
     """Cannot be won or lost, and never ends."""
 
     def step(self, action: int) -> Any:
@@ -305,7 +305,7 @@ class UnfinishedWorld(Catch):
         return observation, reward, False, False, {}
 
 
-class UnheardWorld(Catch):
+class UnheardEnv(Catch):
     """Keeps a file locked as long as an episode lasts."""
 
     def reset(self, *, seed: int | None = None) -> Any:
@@ -330,7 +330,7 @@ class Dawdles:
 
 
 class BailsAndDawdles(Dawdles):
-    """Cuts its line to the world, and goes on when that is over."""
+    """Cuts its line to the environment, and goes on when that is over."""
 
     def act(self, observation: Any) -> int:
         cut_lines()
@@ -338,8 +338,8 @@ class BailsAndDawdles(Dawdles):
 
 
 class OwnExam(EnvTask):
-    """An exam in whatever world the settings name."""
+    """An exam in whatever environment the settings name."""
 
-    def world(self, in_words: bool) -> Recipe:
+    def env_recipe(self, in_words: bool) -> Recipe:
         given = dict(self.settings.env_kwargs)
         return recipe_of(globals()[given.pop("kind", "Catch")], (), given)

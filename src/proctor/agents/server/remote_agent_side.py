@@ -1,4 +1,4 @@
-"""The server of an agent that plays on another machine: frames come in, actions go out."""
+"""The server of a remote agent: receives frames, returns actions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("proctor.agents")
 ROLE = "proctor.agents.remote.hosted:HostedRemoteAgent"
 
 
-class PlayerSide(Side):
+class RemoteAgentSide(Side):
     title = "proctor player"
     largest_body = messages.LARGEST_FRAME
 
@@ -41,7 +41,7 @@ class PlayerSide(Side):
         self._episode: Begin | None = None
         self._stepping: asyncio.Task[Any] | None = None
         self._changing = asyncio.Lock()
-        self._work: set[asyncio.Task[Any]] = set()  # that a server which is told to end does not leave in the middle
+        self._work: set[asyncio.Task[Any]] = set()  # completed before the server ends
 
     def add_routes(self, app: FastAPI) -> None:
         app.get(messages.STATUS, response_class=Response)(self.status)
@@ -55,7 +55,7 @@ class PlayerSide(Side):
             await self._prepare()
         except (HostedFaultError, HostDiedError) as error:
             self._folder.cleanup()
-            raise StartupError(f"{self._recipe.name} could not be made: {error}") from error
+            raise StartupError(f"{self._recipe.name} could not be created: {error}") from error
 
     async def close(self) -> None:
         work = list(self._work)
@@ -72,7 +72,7 @@ class PlayerSide(Side):
         return _answered(msgspec.json.encode(state))
 
     async def begin(self, request: Request) -> Response:
-        """Ends whatever was under way: its referee may have been killed."""
+        """Ends a former episode, whose referee may have been killed, and begins another."""
         begin = _read(await request.body(), Begin)
         if begin.protocol != messages.VERSION:
             raise HTTPException(400, f"this agent speaks version {messages.VERSION} of the protocol")
@@ -88,7 +88,7 @@ class PlayerSide(Side):
                     if begin.kind == "window":
                         await process.call("begin_window", begin.task or {})
                     else:
-                        await process.call("begin_world", begin.seed or 0, begin.world or {})
+                        await process.call("begin_env", begin.seed or 0, begin.world or {})
             except TimeoutError:
                 await self._end_process()
                 return _failed(f"it did not begin within {TIMEOUTS.STARTING:g} s")
@@ -106,7 +106,7 @@ class PlayerSide(Side):
         if begin.kind == "window":
             asked = process.call("act_in_window", body, kind, request.headers.get(messages.SIZE, ""))
         elif kind == messages.OBSERVATION:
-            asked = process.call("act_in_world", body)
+            asked = process.call("act_in_env", body)
         else:
             raise HTTPException(400, f"expected {messages.OBSERVATION}, got {kind}")
         stepping = self._stepping = asyncio.create_task(asked)
@@ -135,7 +135,7 @@ class PlayerSide(Side):
         self._episode = None
 
     async def _see_through(self, work: Coroutine[Any, Any, Response]) -> Response:
-        """Also if whoever asked is gone meanwhile: a process is ended and made in one go."""
+        """Completes the work even if the client is gone: a process is killed and restarted together."""
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
@@ -145,10 +145,10 @@ class PlayerSide(Side):
         try:
             await self._prepare()
         except (HostedFaultError, HostDiedError) as error:
-            logger.error("%s could not be made again: %s", self._recipe.name, error)
+            logger.error("%s could not be restarted: %s", self._recipe.name, error)
 
     async def _give_up(self) -> None:
-        """A step that is still under way: the process is ended with it, and made anew for the next episode."""
+        """Kills the process if a step is running; a new one serves the next episode."""
         stepping, self._stepping = self._stepping, None
         if stepping is not None and not stepping.done():
             stepping.cancel()

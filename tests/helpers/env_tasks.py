@@ -1,4 +1,4 @@
-"""Exams in worlds, as tests give them: with the players of `world_players.py`."""
+"""Runs tasks in stepped environments with the agents of `env_agents.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from helpers.paths import HELPERS
 from proctor.agents.envs.event_log import EpisodeEnding
 from proctor.analysis.report import Report
 
-PLAYERS = HELPERS / "world_players.py"
+PLAYERS = HELPERS / "env_agents.py"
 
 
 def play(agent: str, task: str = "agents/catch", limit: int = 3, **options: Any) -> Report:

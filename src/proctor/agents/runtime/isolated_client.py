@@ -1,4 +1,4 @@
-"""An isolated agent as the referee sees it: what is let into its room are the lock and a filter of its display."""
+"""AgentClient for an isolated agent: its sandbox contains the lock file and a filter of the display."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.agents.runtime.agent_client import LocalPlayer
-from proctor.agents.runtime.hosting.isolation import Isolation, Room
+from proctor.agents.runtime.agent_client import LocalAgentClient
+from proctor.agents.runtime.hosting.isolation import AgentSandbox, Isolation
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
 from proctor.agents.runtime.locking import VARIABLE
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LOCK_INSIDE = "/tmp/.proctor-env.lock"
 
 
-def open_isolated_player(
+def open_isolated_client(
     agent: Recipe,
     isolation: Isolation,
     folder: Path,
@@ -27,13 +27,13 @@ def open_isolated_player(
     lock: Path,
     limits: RuntimeLimits | None = None,
     log: str = "agent.log",
-) -> tuple[LocalPlayer, FilteredDisplay | None]:
-    """The filter is the caller's to close. The environment names the display, if there is one, and its cookie."""
+) -> tuple[LocalAgentClient, FilteredDisplay | None]:
+    """Returns the client and the display filter, which the caller closes. `environment` names display and cookie."""
     lock = lock.resolve()
-    lock.touch(mode=0o644)  # the agent may be another user: to lock a file it need only be able to read it
+    lock.touch(mode=0o644)  # the agent may run as another user: locking needs only read permission
     if not isolation.level.namespaces:
-        room = Room(isolation, agent, readable=[str(lock)])
-        return LocalPlayer(agent, folder / log, {VARIABLE: str(lock), ISOLATED: "1"}, limits, room), None
+        sandbox = AgentSandbox(isolation, agent, readable=[str(lock)])
+        return LocalAgentClient(agent, folder / log, {VARIABLE: str(lock), ISOLATED: "1"}, limits, sandbox), None
     binds, inside = [(lock, LOCK_INSIDE)], {VARIABLE: LOCK_INSIDE, ISOLATED: "1"}
     filtered = None
     if display := environment.get("DISPLAY"):
@@ -42,4 +42,4 @@ def open_isolated_player(
         filtered = FilteredDisplay(display, folder / "filter.log", environment)
         binds.append((filtered.socket, filtered.inside))
         inside["DISPLAY"] = display
-    return LocalPlayer(agent, folder / log, inside, limits, Room(isolation, agent, binds)), filtered
+    return LocalAgentClient(agent, folder / log, inside, limits, AgentSandbox(isolation, agent, binds)), filtered

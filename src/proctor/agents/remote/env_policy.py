@@ -1,4 +1,4 @@
-"""An agent on another machine in a stepped environment of this one."""
+"""AsyncPolicy for a remote agent in a stepped environment of this machine."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import msgspec
 from proctor.agents.envs.types import EnvDescription, EnvInfo, Episode, EpisodeFault, PromptView
 from proctor.agents.outcome import EpisodeOutcome
 from proctor.agents.remote import messages
-from proctor.agents.remote.client import WireClient, WireError
+from proctor.agents.remote.client import RemoteAgentConnection, RemoteAgentError
 from proctor.core.types import Usage
 
-ENDING = 2.0  # seconds in which it is told that the episode is over
+ENDING = 2.0  # seconds for the message that the episode is over
 
 
-class RemoteMind:
-    """One episode of it."""
+class RemotePolicy:
+    """Plays one episode."""
 
-    def __init__(self, client: WireClient, episode: Episode) -> None:
-        self.usage = Usage()  # nothing that we know of
+    def __init__(self, client: RemoteAgentConnection, episode: Episode) -> None:
+        self.usage = Usage()  # unknown
         self.unreadable = 0
         self._client, self._episode = client, episode
         self._name = str(uuid4())
@@ -46,15 +46,15 @@ class RemoteMind:
                 await self._client.begin(messages.Begin(self._name, "world", None, self._episode.agent_seed, told))
             headers = {"Content-Type": messages.OBSERVATION}
             answer = await self._client.step(self._name, view.step, view.observation, headers, messages.world_answer)
-        except WireError as error:
+        except RemoteAgentError as error:
             raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, str(error)) from error
         if answer.action is None:
-            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, "it gave null, which is no action")
+            raise EpisodeFault(EpisodeOutcome.AGENT_CRASH, "it gave null, which is not an action")
         return answer.action
 
     async def end(self) -> None:
         self._client.forget()
         if self._begun:
-            with suppress(WireError, TimeoutError):  # it will notice when the next one begins
+            with suppress(RemoteAgentError, TimeoutError):  # it will notice when the next one begins
                 async with asyncio.timeout(ENDING):
                     await self._client.end(self._name)

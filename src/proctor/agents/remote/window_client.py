@@ -1,4 +1,4 @@
-"""An agent on another machine in a window of this one: it is sent frames, and what it answers is pressed here."""
+"""AgentClient for a remote agent in a window of this machine: sends frames and performs the returned actions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from proctor.agents.constants import TIMEOUTS
 from proctor.agents.outcome import EnvironmentCrashedError, EpisodeOutcome
 from proctor.agents.remote import messages
 from proctor.agents.remote.address import FrameFormat, RemoteAddress
-from proctor.agents.remote.client import WireClient, WireError
-from proctor.agents.runtime.agent_client import PlayerError
+from proctor.agents.remote.client import RemoteAgentConnection, RemoteAgentError
+from proctor.agents.runtime.agent_client import AgentStartError
 from proctor.agents.runtime.clock import Clock
 from proctor.agents.runtime.recording import EventRecorder
 from proctor.agents.types import AgentEnding, Task
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
     from proctor.agents.desktop.x11 import XDesktop
 
 JPEG_QUALITY = 90
-ENDING = 2.0  # seconds in which it is told that the episode is over
+ENDING = 2.0  # seconds for the message that the episode is over
 
 
-class WirePlayer:
-    """Lives in the referee's process. The agent never touches the display."""
+class RemoteWindowClient:
+    """Acts on the display in the referee's process; the agent has no access to it."""
 
     folder: Path | None = None
-    clock = Clock()  # of the episode that is under way: while the agent thinks, the environment may wait
+    clock = Clock()  # of the current episode: the environment may be paused while the agent thinks
 
     def __init__(self, address: RemoteAddress, display: str, authority: Path | None = None) -> None:
         self._address, self._display_name, self._authority = address, display, authority
-        self._client = WireClient(address.url)
+        self._client = RemoteAgentConnection(address.url)
         self._desktop: XDesktop | None = None
         self._playing: asyncio.Task[AgentEnding] | None = None
         self._recording = EventRecorder()
         self._episode = ""
         self._actions = 0
         self._hang_seconds = TIMEOUTS.HANG
-        self._deadline = 0.0  # when the time of the task is up, if the environment never stands still
+        self._deadline = 0.0  # when the time of the task is up, if the environment is never paused
         self._held: set[int] = set()
-        self.usage = Usage()  # nothing that we know of
+        self.usage = Usage()  # unknown
         self.ended_at: float | None = None
-        self.has_acted = False  # something was done for it in the episode that is under way
+        self.has_acted = False  # an action was performed in the current episode
 
     async def prepare(self) -> None:
         from proctor.agents.desktop.interface import DesktopError
@@ -59,8 +59,8 @@ class WirePlayer:
         try:
             self._desktop = self._desktop or XDesktop(self._display_name, self._authority)
             await self._client.check()
-        except (DesktopError, WireError) as error:
-            raise PlayerError(str(error)) from error
+        except (DesktopError, RemoteAgentError) as error:
+            raise AgentStartError(str(error)) from error
 
     async def start(self, task: Task) -> None:
         await self.prepare()
@@ -71,8 +71,8 @@ class WirePlayer:
         told = messages.Begin(self._episode, "window", task.model_dump(mode="json"), task.seed)
         try:
             await self._client.begin(told)
-        except WireError as error:
-            raise PlayerError(f"the agent could not begin: {error}") from error
+        except RemoteAgentError as error:
+            raise AgentStartError(f"the agent could not begin: {error}") from error
         self._deadline = time.monotonic() + task.timeout
         self._playing = asyncio.create_task(self._play(task))
 
@@ -88,13 +88,13 @@ class WirePlayer:
                 for action in answer.actions:
                     await self._do(action, window)
                 if not answer.actions and self.clock.can_pause:
-                    await asyncio.sleep(IDLE)  # else no time would ever pass
+                    await asyncio.sleep(IDLE)  # otherwise no time would pass
                 self._actions, done = self._actions + 1, answer.done
             return AgentEnding(actions=self._actions, lags=self._lags())
         except EnvironmentCrashedError as error:
             return AgentEnding(outcome=EpisodeOutcome.ENV_CRASH, error=str(error), actions=self._actions)
         except Exception as error:
-            said = str(error) if isinstance(error, WireError) else f"{type(error).__name__}: {error}"
+            said = str(error) if isinstance(error, RemoteAgentError) else f"{type(error).__name__}: {error}"
             return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error=said, actions=self._actions)
         finally:
             self._release()
@@ -147,7 +147,7 @@ class WirePlayer:
         self._recording.input("type", text)
 
     def _move(self, x: int, y: int, window: WindowInfo) -> None:
-        """Within the window: what lies beside it is none of the agent's business."""
+        """Moves within the window: the agent may not act beside it."""
         left, top, right, bottom = window.rect
         x, y = min(max(left + x, left), right - 1), min(max(top + y, top), bottom - 1)
         self._opened.move(x, y)
@@ -166,7 +166,7 @@ class WirePlayer:
         self._recording.input("press" if down else "release", VK(key).name)
 
     def _release(self) -> None:
-        """Keys that the agent did not let go of."""
+        """Releases the keys that the agent still holds."""
         with suppress(Exception):  # the display may be gone, and the keys with it
             for key in tuple(self._held):
                 self._turn(key, False)
@@ -187,7 +187,7 @@ class WirePlayer:
             await playing
         is_time_up = self.clock.can_pause or time.monotonic() >= self._deadline
         if busy >= self._hang_seconds or (self._actions == 0 and is_time_up):
-            why = f"no answer to a frame for {busy:.1f} s" if busy else "it never came to the end of a first step"
+            why = f"no answer to a frame for {busy:.1f} s" if busy else "it never finished its first step"
             return AgentEnding(outcome=EpisodeOutcome.AGENT_HANG, error=why, actions=self._actions)
         return AgentEnding(actions=self._actions, lags=self._lags())
 
@@ -212,17 +212,17 @@ class WirePlayer:
             self._desktop = None
 
 
-IDLE = 0.05  # seconds that a paused environment goes on for an agent that does nothing
+IDLE = 0.05  # seconds for which a paused environment runs after an empty list of actions
 
 
-async def _tell_the_end(client: WireClient, episode: str) -> None:
-    with suppress(WireError, TimeoutError):  # it will notice when the next one begins
+async def _tell_the_end(client: RemoteAgentConnection, episode: str) -> None:
+    with suppress(RemoteAgentError, TimeoutError):  # it will notice when the next one begins
         async with asyncio.timeout(ENDING):
             await client.end(episode)
 
 
 def packed(frame: Any, form: FrameFormat) -> tuple[bytes, dict[str, str]]:
-    """Rows of red, green and blue as the body of a request, and its headers."""
+    """Encodes an RGB frame as the body of a request, with its headers."""
     import numpy
     from PIL import Image
 
@@ -244,9 +244,9 @@ def _vk(name: str) -> int:
 
     key = VK.__members__.get(name.upper()) or VK.__members__.get(f"KEY_{name.upper()}")
     if key is None or key in BUTTONS:
-        raise WireError(f"there is no key {name!r}: keys are named as in VK")
+        raise RemoteAgentError(f"there is no key {name!r}: keys are named as in VK")
     if key is VK.F10:
-        raise WireError("F10 is for the user, who stops a run by it: an agent does not press it")
+        raise RemoteAgentError("F10 is the user's stop key: an agent may not press it")
     return int(key)
 
 
