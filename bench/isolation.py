@@ -25,7 +25,7 @@ from proctor.agents.envs.types import Episode
 from proctor.agents.runtime.hosting.isolation import Isolation, Room
 from proctor.agents.runtime.hosting.process import HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe, with_arguments
-from proctor.sandbox.isolated import Allowed, find_level
+from proctor.sandbox.isolated import Permissions, find_level
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "isolation.json"
@@ -35,7 +35,7 @@ TARGET = 0.2  # milliseconds
 
 
 def isolation() -> Isolation:
-    level = find_level(Allowed(binds=(("", ""),)), "the measurement")
+    level = find_level(Permissions(binds=(("", ""),)), "the measurement")
     return Isolation(level, network=False, gpu=False, files=(), variables={})
 
 

@@ -25,14 +25,14 @@ from proctor.code.scoring import client, pool
 from proctor.core.errors import SandboxUnavailableError, TaskError, UsageError
 from proctor.formats.code_files import save_generations
 from proctor.sandbox import best_level
-from proctor.sandbox.isolation import LIMITS, rungs
+from proctor.sandbox.isolation import LIMITS, levels
 
 LEVELS = ["full bubblewrap", "full kernel", "confined none"]
 
 
 def test_every_way_to_run_a_text_is_contained_at_the_best_level() -> None:
     level = asyncio.run(best_level())
-    _contain(f"{level.name} {level.walls}", "this user", "usual")
+    _contain(f"{level.name} {level.namespace_backend}", "this user", "usual")
 
 
 @pytest.mark.slow
@@ -292,8 +292,8 @@ UNPROTECTED = """
 
 
 def test_without_walls_only_for_those_who_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    only = [level for level in rungs() if level.name == LIMITS]
-    monkeypatch.setattr(pool, "rungs", lambda: only)
+    only = [level for level in levels() if level.name == LIMITS]
+    monkeypatch.setattr(pool, "levels", lambda: only)
     more = UNPROTECTED.replace("HARNESS", str(os.getpid()))
     with pytest.raises(SandboxUnavailableError, match="say --unsafe"):
         executing([GOOD], more)
@@ -302,8 +302,8 @@ def test_without_walls_only_for_those_who_say_so(monkeypatch: pytest.MonkeyPatch
 
 def test_where_there_are_no_walls_to_be_had_the_harness_scores_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on other systems, where programs run in containers."""
-    monkeypatch.setattr(pool, "rungs", list)
-    monkeypatch.setattr("proctor.code.scoring.mixin.rungs", list)
+    monkeypatch.setattr(pool, "levels", list)
+    monkeypatch.setattr("proctor.code.scoring.mixin.levels", list)
     more = UNPROTECTED.replace("!= HARNESS", f"== {os.getpid()}")
     with pytest.raises(SandboxUnavailableError):
         executing([GOOD], more)

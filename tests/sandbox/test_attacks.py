@@ -22,7 +22,7 @@ LEVELS = ["full bubblewrap", "full kernel", "confined none"]
 
 def test_attack_table_at_the_best_level() -> None:
     level = asyncio.run(best_level())
-    _withstand(f"{level.name} {level.walls}", "this user")
+    _withstand(f"{level.name} {level.namespace_backend}", "this user")
 
 
 @pytest.mark.slow

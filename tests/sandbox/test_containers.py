@@ -26,7 +26,7 @@ from proctor.core.errors import SandboxUnavailableError, UnknownNameError, Usage
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, engine, open_sandbox, run
 from proctor.sandbox.containers import COMMAND, IMAGE, ContainerPool
 from proctor.sandbox.engine import ENGINES, ContainerEngine
-from proctor.sandbox.inside import watch
+from proctor.sandbox.inside import process_tree
 
 T = TypeVar("T")
 CASES = [*HONEST, *ATTACKS]
@@ -432,7 +432,7 @@ def test_a_killed_harness_leaves_nothing(room: Room) -> None:
         assert harness.stdout is not None
         lines = iter(harness.stdout.readline, "ready\n")
         containers = [line.strip() for line in lines]
-        clients = {process for process, fields in watch.descendants(set()) if int(fields[1]) == harness.pid}
+        clients = {process for process, fields in process_tree.descendants(set()) if int(fields[1]) == harness.pid}
         assert len(containers) == len(clients) == 2
         ends = [os.pidfd_open(process) for process in clients]
         harness.kill()

@@ -186,21 +186,21 @@ def test_the_classes_that_a_source_names(source: str, public: str, main: str) ->
 
 def test_what_the_source_and_the_limit_decide() -> None:
     toolchain = Toolchain(find_language("java"), {"javac": "/x/javac", "java": "/x/java"}, (), "", "/x")
-    recipe = toolchain.recipe("public class Shape {} class Runner { static void main(String[] a) {} }", 400)
-    assert recipe.file == "Shape.java"
-    assert (recipe.compile[0], recipe.compile[-1]) == ("/x/javac", "Shape.java")
-    assert (recipe.run[0], recipe.run[-1]) == ("/x/java", "Runner")
-    assert "-Xmx300m" in recipe.run
+    build_steps = toolchain.build_steps("public class Shape {} class Runner { static void main(String[] a) {} }", 400)
+    assert build_steps.file == "Shape.java"
+    assert (build_steps.compile[0], build_steps.compile[-1]) == ("/x/javac", "Shape.java")
+    assert (build_steps.run[0], build_steps.run[-1]) == ("/x/java", "Runner")
+    assert "-Xmx300m" in build_steps.run
     cpp = Toolchain(find_language("cpp"), {"g++": "/usr/bin/g++"}, (), "", "/usr")
-    assert cpp.recipe("#include <openssl/md5.h>", 400).compile[-1] == "-lcrypto"
-    assert cpp.recipe("#include <cmath>", 400).compile[-1] == "main.cpp"
+    assert cpp.build_steps("#include <openssl/md5.h>", 400).compile[-1] == "-lcrypto"
+    assert cpp.build_steps("#include <cmath>", 400).compile[-1] == "main.cpp"
 
 
 @by_name
 def test_nothing_is_left_to_fill_in(name: str) -> None:
     toolchain = Toolchain(find_language(name), {}, (), "", "/home")
-    recipe = toolchain.recipe("", 1024)
-    words = [recipe.file, *recipe.compile, *recipe.run, *recipe.environment.values()]
+    build_steps = toolchain.build_steps("", 1024)
+    words = [build_steps.file, *build_steps.compile, *build_steps.run, *build_steps.environment.values()]
     assert not [word for word in words if re.search(r"\{\w+\}", word)]
 
 

@@ -29,7 +29,7 @@ from helpers import needs
 from helpers.paths import TESTS
 from helpers.sandbox_driver import find_level
 from proctor.sandbox import Limits, Pool, Program, Verdict, best_level
-from proctor.sandbox.inside import kernel, seccomp, watch
+from proctor.sandbox.inside import kernel, process_tree, seccomp
 from proctor.sandbox.isolation import IsolationLevel
 
 LEVELS = ["full bubblewrap", "full kernel", "confined none"]
@@ -76,7 +76,7 @@ PAIRS = {
 
 def test_nothing_gets_through_at_the_best_level() -> None:
     level = asyncio.run(best_level())
-    _hold_at(f"{level.name} {level.walls}", "this user")
+    _hold_at(f"{level.name} {level.namespace_backend}", "this user")
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ async def _give_up(pool: Pool) -> list[str]:
 
 def _called(name: str) -> list[int]:
     found = []
-    for process, _ in watch.descendants(set()):
+    for process, _ in process_tree.descendants(set()):
         with contextlib.suppress(OSError):  # it has ended
             if Path(f"/proc/{process}/comm").read_text().strip() == name:
                 found.append(process)
@@ -291,7 +291,7 @@ def test_other_processes_keep_their_limits_and_rank() -> None:
         "cores": lambda: os.sched_setaffinity(other, cores),
         "rank": lambda: os.setpriority(os.PRIO_PROCESS, other, os.getpriority(os.PRIO_PROCESS, other)),
     }
-    told = _refusals(lambda: [seccomp.neighbours_filter(os.getpid())], attempts)
+    told = _refusals(lambda: [seccomp.other_processes_filter(os.getpid())], attempts)
     assert told == dict.fromkeys(["limit", "cores", "rank"], "EPERM")
 
 

@@ -184,7 +184,7 @@ def test_references_in_containers_stay_references(message: Any) -> None:
     ],
 )  # fmt: skip
 def test_tests_that_only_compute_share_a_process(tests: str) -> None:
-    assert purity.leaves_nothing_behind(compile(tests, "tests.py", "exec"))
+    assert purity.is_pure(compile(tests, "tests.py", "exec"))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_tests_that_only_compute_share_a_process(tests: str) -> None:
     ],
 )
 def test_all_others_get_one_of_their_own(tests: str) -> None:
-    assert not purity.leaves_nothing_behind(compile(tests, "tests.py", "exec"))
+    assert not purity.is_pure(compile(tests, "tests.py", "exec"))
 
 
 def test_library_types_are_what_they_were() -> None:

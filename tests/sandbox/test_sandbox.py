@@ -16,7 +16,7 @@ from helpers.sandbox_room import LIMITS, Judge, Room
 from helpers.toolchains import needs_language
 from proctor.core.errors import UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, run
-from proctor.sandbox.inside import watch
+from proctor.sandbox.inside import process_tree
 from proctor.sandbox.judgement import Exchange, ProcessExit, verdict_of
 from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import SourceNames
@@ -190,11 +190,13 @@ class Waiting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._waited: dict[int, float] = {}
         self._now = 0.0
-        monkeypatch.setattr(watch, "_waited", lambda process, threads: dict(self._waited) if process == 7 else {})
-        monkeypatch.setattr(watch, "_all_processes", lambda: {7: ["R", str(os.getpid()), *"0" * 30]})
-        self._meter = watch.Meter(os.getpid(), zygote=-1, clock=lambda: self._now)
+        monkeypatch.setattr(
+            process_tree, "_waiting_seconds", lambda process, threads: dict(self._waited) if process == 7 else {}
+        )
+        monkeypatch.setattr(process_tree, "_all_processes", lambda: {7: ["R", str(os.getpid()), *"0" * 30]})
+        self._meter = process_tree.Meter(os.getpid(), zygote=-1, clock=lambda: self._now)
 
-    def read(self, now: float, waited: dict[int, float]) -> watch.ProcessUsage:
+    def read(self, now: float, waited: dict[int, float]) -> process_tree.ProcessUsage:
         self._now, self._waited = now, waited
         return self._meter.read()
 
@@ -310,22 +312,22 @@ def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(own_room: Ro
 HALF_A_JOB = """
 import os, socket
 from proctor.sandbox.inside.supervisor import HARNESS, Supervisor
-warden = Supervisor.__new__(Supervisor)
+supervisor = Supervisor.__new__(Supervisor)
 os.dup2(os.pidfd_open(os.getppid()), HARNESS)
-warden._orders, examiner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-examiner.close()
-warden._await_job()
+supervisor._test_runner_socket, test_runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+test_runner.close()
+supervisor._await_job()
 """
 
 
-def test_an_examiner_that_dies_over_a_job_is_told_from_a_harness_that_is_gone() -> None:
+def test_supervisor_tells_a_dead_test_runner_from_a_dead_harness() -> None:
     done = subprocess.run([sys.executable, "-c", HALF_A_JOB], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stderr.splitlines()[-1] == "OSError: the examiner has died while it read a job"
+    assert done.stderr.splitlines()[-1] == "OSError: the test runner died while it read a job"
 
 
 def _children() -> list[int]:
     own = str(os.getpid())
-    return [process for process, fields in watch.descendants(set()) if fields[1] == own]
+    return [process for process, fields in process_tree.descendants(set()) if fields[1] == own]
 
 
 HARNESS = """
@@ -352,7 +354,7 @@ def test_a_killed_harness_leaves_no_process() -> None:
     harness = subprocess.Popen([sys.executable, "-c", HARNESS])
 
     def below() -> list[int]:
-        fields_of = {process: int(fields[1]) for process, fields in watch.descendants(set())}
+        fields_of = {process: int(fields[1]) for process, fields in process_tree.descendants(set())}
         found = {harness.pid}
         while more := {process for process, parent in fields_of.items() if parent in found} - found:
             found |= more

@@ -205,10 +205,10 @@ async def _levels() -> list[Symptom]:
     """The level that programs run at, and the stronger ones that are not to be had, with the reason."""
     if not sys.platform.startswith("linux"):
         return [Symptom("sandbox", False, "needs Linux", "Elsewhere programs run in containers.")]
-    from proctor.sandbox.detection import survey
+    from proctor.sandbox.detection import probe_levels
 
     symptoms: list[Symptom] = []
-    async for finding in survey():
+    async for finding in probe_levels():
         if finding.works and finding.level.safe:
             more = "" if finding.level.landlock else "A kernel with Landlock (5.13 or newer) would add one more wall."
             return [*symptoms, Symptom("sandbox", True, str(finding.level), more)]

@@ -14,8 +14,8 @@ from proctor.sandbox.verdict import Outcome, Verdict
 
 Task = tuple[Program, Limits]
 
-MOST_AT_ONCE = 128  # programs that a worker has before it
-USUALLY_AT_ONCE = 32
+MAX_CONCURRENCY = 128  # programs that a worker has before it
+USUAL_CONCURRENCY = 32
 
 
 class ClusterSandbox(Sandbox):
@@ -25,28 +25,28 @@ class ClusterSandbox(Sandbox):
         self.workers = workers or max(1, free_cpus())
         self.level = ""
         self._levels: dict[str, set[str]] = {}  # and the nodes that have it
-        self._crew = ActorPool(
-            partial(_Cell, unsafe, engine),
+        self._actors = ActorPool(
+            partial(_SandboxActor, unsafe, engine),
             self.workers,
             cpus=1,
-            most=MOST_AT_ONCE,
+            most=MAX_CONCURRENCY,
             paced=True,
             welcome=self._welcome,
         )
 
     @property
     def slots(self) -> int:
-        return self.workers * USUALLY_AT_ONCE
+        return self.workers * USUAL_CONCURRENCY
 
     async def open(self) -> None:
-        await self._crew.open()
+        await self._actors.open()
 
     async def close(self) -> None:
-        await self._crew.close()
+        await self._actors.close()
 
     async def judge(self, program: Program, limits: Limits) -> Verdict:
         try:
-            return await self._crew.do((program, limits))
+            return await self._actors.do((program, limits))
         except LostError as error:
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 
@@ -59,7 +59,7 @@ class ClusterSandbox(Sandbox):
             self.level = "; ".join(f"{each} (on {', '.join(sorted(on))})" for each, on in sorted(self._levels.items()))
 
 
-class _Cell(Labour[Task, Verdict]):
+class _SandboxActor(Labour[Task, Verdict]):
     """The sandbox of a node, with one worker."""
 
     at_once = 1

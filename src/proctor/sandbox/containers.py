@@ -21,16 +21,16 @@ from proctor.core.errors import MissingFromImageError, SandboxUnavailableError, 
 from proctor.sandbox.engine import MOST_MEMORY_MIB, MOST_PROCESSES, ContainerEngine
 from proctor.sandbox.inside.frames import FRAME, LARGEST_MESSAGE
 from proctor.sandbox.languages import LANGUAGES, Language
-from proctor.sandbox.layout import SCRATCH, islands_of
+from proctor.sandbox.layout import SCRATCH, mount_points_of
 from proctor.sandbox.pool import WorkerPool
 from proctor.sandbox.program import Limits, Program
-from proctor.sandbox.toolchain import Toolchain, needed, prefix
+from proctor.sandbox.toolchain import Toolchain, install_prefix, required_tools
 from proctor.sandbox.verdict import Verdict
-from proctor.sandbox.worker import SandboxWorker, WorkerError, decoded
+from proctor.sandbox.worker import SandboxWorker, WorkerError, decode
 
 IMAGE = "python:3.11-slim"
-_START_SECONDS = 120.0
-_FAREWELL_SECONDS = 20.0
+_START_TIMEOUT = 120.0
+_EXIT_TIMEOUT = 20.0
 _LARGEST_CONTENT = 1 << 28
 # Each worker has two of its own: limits on processes count all of a user's, in whichever container they are. Rootless
 # engines have no users above 65535.
@@ -57,7 +57,7 @@ main()
 COMMAND = ["python3", "-I", "-S", "-c", _BOOT]
 
 
-class Findings(Struct, frozen=True):
+class ContainerFeatures(Struct, frozen=True):
     """What there is in a container."""
 
     seccomp: bool
@@ -71,7 +71,7 @@ class Findings(Struct, frozen=True):
 class ContainerWorker(SandboxWorker):
     """In a container, where the bridge stands in for the harness: all goes over the container's stdin and stdout."""
 
-    findings: Findings
+    findings: ContainerFeatures
 
     @classmethod
     async def start(cls, engine: ContainerEngine, image: str, user: int, folders: frozenset[str]) -> ContainerWorker:
@@ -89,33 +89,33 @@ class ContainerWorker(SandboxWorker):
         ours.setblocking(False)
         worker = cls(process, ours, folders)
         try:
-            async with asyncio.timeout(_START_SECONDS):
+            async with asyncio.timeout(_START_TIMEOUT):
                 await worker._send(order)
-                worker.findings = msgspec.convert((await worker._next_message())[0], Findings)
+                worker.findings = msgspec.convert((await worker._next_message())[0], ContainerFeatures)
                 await worker._next_message()  # the warden is ready
         except BaseException as error:
             await worker.kill()
             await engine.remove(container)  # if it was made and not started, nobody else does
             if isinstance(error, TimeoutError):
-                raise WorkerError(f"no container was ready within {_START_SECONDS:g} seconds") from None
+                raise WorkerError(f"no container was ready within {_START_TIMEOUT:g} seconds") from None
             raise
         return worker
 
     async def close(self) -> None:
         self._jobs.close()
         try:
-            await asyncio.to_thread(self._process.wait, _FAREWELL_SECONDS)
+            await asyncio.to_thread(self._process.wait, _EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        self._bury()
+        self._reap()
 
     async def kill(self) -> None:
         """The container ends when nobody can send it anything any more, so it is enough to end the engine's command."""
         self._jobs.close()
         self._process.kill()
-        self._bury()
+        self._reap()
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
@@ -125,7 +125,7 @@ class ContainerWorker(SandboxWorker):
         if lengths[0] > LARGEST_MESSAGE or lengths[1] > _LARGEST_CONTENT:
             raise WorkerError(f"the container sent {sum(lengths)} bytes at once")
         message, content = [await self._receive(length) for length in lengths]
-        return decoded(message), content
+        return decode(message), content
 
     async def _receive(self, length: int) -> bytes:
         data = bytearray(length)
@@ -136,12 +136,12 @@ class ContainerWorker(SandboxWorker):
             except OSError:
                 received = 0
             if not received:
-                raise WorkerError(self._last_words())
+                raise WorkerError(self._error_line())
             rest = rest[received:]
         return bytes(data)
 
-    def _tells(self, line: str) -> bool:
-        return super()._tells(line) and "--help" not in line
+    def _is_informative(self, line: str) -> bool:
+        return super()._is_informative(line) and "--help" not in line
 
 
 class ContainerPool(WorkerPool):
@@ -152,7 +152,7 @@ class ContainerPool(WorkerPool):
         super().__init__(f"container: {engine}, {image}", workers)
         self._image = image
         self._users = itertools.count(random.randrange(0, _USERS, 2), 2)
-        self._findings: Findings | None = None
+        self._findings: ContainerFeatures | None = None
 
     async def open(self) -> None:
         try:
@@ -180,7 +180,7 @@ class ContainerPool(WorkerPool):
         self.level = self._describe(worker.findings)
         return worker
 
-    def _describe(self, findings: Findings) -> str:
+    def _describe(self, findings: ContainerFeatures) -> str:
         parts = [self._engine.name, self._image, "own user"]
         parts += ["seccomp"] if findings.seccomp else []
         parts += [f"Landlock {findings.landlock}"] if findings.landlock else []
@@ -189,7 +189,7 @@ class ContainerPool(WorkerPool):
     async def _locate(self, language: Language) -> Toolchain:
         assert self._findings is not None
         found = self._findings.tools
-        words = needed(language)
+        words = required_tools(language)
         for word in words:
             if word not in found:
                 raise MissingFromImageError(language.name, word, self._image)
@@ -198,7 +198,7 @@ class ContainerPool(WorkerPool):
             tools={word: found[word][0] for word in words},
             folders=(),
             path=self._findings.path,
-            home=str(prefix(Path(found[words[0]][1]))),
+            home=str(install_prefix(Path(found[words[0]][1]))),
         )
 
 
@@ -213,17 +213,17 @@ def _order(user: int, folders: frozenset[str]) -> bytes:
     message = msgspec.json.encode(
         {
             "plan": {
-                "walls": "none",
+                "namespace_backend": "none",
                 "scratch": SCRATCH,
-                "islands": islands_of(folders),
+                "mount_points": mount_points_of(folders),
                 "pid_namespace": False,
                 "user_namespace": False,
-                "examiner_user": user,
-                "subject_user": user + 1,
+                "test_runner_user": user,
+                "program_user": user + 1,
                 "readable": ["/"],
                 "listable": [],
             },
-            "tools": sorted({word for language in LANGUAGES for word in needed(language)}),
+            "tools": sorted({word for language in LANGUAGES for word in required_tools(language)}),
             "folders": listed,
         }
     )

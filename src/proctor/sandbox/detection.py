@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from msgspec import Struct
 
 from proctor.core.errors import SandboxUnavailableError
-from proctor.sandbox.isolation import CONFINED, FULL, IsolationLevel, Walls, rungs
+from proctor.sandbox.isolation import CONFINED, FULL, IsolationLevel, NamespaceBackend, levels
 from proctor.sandbox.pool import Pool
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.worker import WorkerError
 
-_TRIAL = Program(source="def double(x):\n    return 2 * x\n", tests="assert double(21) == 42\n", entry_point="double")
-_TRIAL_LIMITS = Limits(seconds=20.0)
+_PROBE = Program(source="def double(x):\n    return 2 * x\n", tests="assert double(21) == 42\n", entry_point="double")
+_PROBE_LIMITS = Limits(seconds=20.0)
 
 
 class LevelProbe(Struct, frozen=True):
@@ -27,7 +27,7 @@ class LevelProbe(Struct, frozen=True):
         """What a user can do to get this level."""
         if self.works:
             return ""
-        if self.level.walls is Walls.BUBBLEWRAP:
+        if self.level.namespace_backend is NamespaceBackend.BUBBLEWRAP:
             return "Update bubblewrap, or run without it."
         if self.level.name == FULL:
             return (
@@ -39,26 +39,26 @@ class LevelProbe(Struct, frozen=True):
         return ""
 
 
-async def survey() -> AsyncIterator[LevelProbe]:
+async def probe_levels() -> AsyncIterator[LevelProbe]:
     """Every level that might be had here, strongest first. A level is there when a program passes on it."""
-    for level in rungs():
-        yield await _try(level)
+    for level in levels():
+        yield await _probe(level)
 
 
 async def best_level(unsafe: bool = False) -> IsolationLevel:
     """The strongest level that works; raises where that is below the floor and not asked for in so many words."""
     findings = []
-    async for finding in survey():
+    async for finding in probe_levels():
         findings.append(finding)
         if finding.works and (finding.level.safe or unsafe):
             return finding.level
     raise SandboxUnavailableError(refusal(findings))
 
 
-async def _try(level: IsolationLevel) -> LevelProbe:
+async def _probe(level: IsolationLevel) -> LevelProbe:
     try:
         async with Pool(level, workers=1) as pool:
-            verdict = await pool.judge(_TRIAL, _TRIAL_LIMITS)
+            verdict = await pool.judge(_PROBE, _PROBE_LIMITS)
     except (WorkerError, OSError) as error:
         return LevelProbe(level, False, str(error))
     return LevelProbe(level, verdict.passed, verdict.detail)

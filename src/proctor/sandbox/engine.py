@@ -22,8 +22,8 @@ _PROCESSES = MOST_PROCESSES + 24
 # What the warden needs to give each program a user of its own and a processor, to see what it uses, to end it and to
 # tidy up after it. Programs have none of them.
 _CAPABILITIES = ("SETUID", "SETGID", "SYS_NICE", "SYS_PTRACE", "KILL", "DAC_OVERRIDE", "FOWNER")
-_ANSWER_SECONDS = 60.0
-_PULL_SECONDS = 3600.0
+_ANSWER_TIMEOUT = 60.0
+_PULL_TIMEOUT = 3600.0
 
 
 class ContainerEngine(Struct, frozen=True):
@@ -44,16 +44,16 @@ class ContainerEngine(Struct, frozen=True):
 
     async def provide(self, image: str) -> None:
         """Sees to it that containers can be started from this image; says what is wrong if they cannot."""
-        if trouble := await self._try(_ANSWER_SECONDS, "info"):
+        if trouble := await self._try(_ANSWER_TIMEOUT, "info"):
             raise SandboxUnavailableError(f"{self.name} does not answer: {trouble}")
-        if await self._try(_ANSWER_SECONDS, "image", "inspect", image) is None:
+        if await self._try(_ANSWER_TIMEOUT, "image", "inspect", image) is None:
             return
-        if trouble := await self._try(_PULL_SECONDS, "pull", image):
+        if trouble := await self._try(_PULL_TIMEOUT, "pull", image):
             raise SandboxUnavailableError(f"{self.name} has no image {image} and cannot pull it: {trouble}")
 
     async def remove(self, container: str) -> None:
         """Whether it is there or not, and whatever state it is in."""
-        await self._try(_ANSWER_SECONDS, "rm", "--force", container)
+        await self._try(_ANSWER_TIMEOUT, "rm", "--force", container)
 
     async def _try(self, seconds: float, *arguments: str) -> str | None:
         """None if it worked, else why not."""

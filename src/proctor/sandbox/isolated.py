@@ -18,19 +18,19 @@ from msgspec import Struct
 from proctor.core.errors import SandboxUnavailableError
 from proctor.sandbox.detection import LevelProbe
 from proctor.sandbox.inside.isolated import FIRST_DESCRIPTOR
-from proctor.sandbox.isolation import IsolationLevel, Walls, rungs
-from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, Layout, parts_open_to_all, plan_layout
+from proctor.sandbox.isolation import IsolationLevel, NamespaceBackend, levels
+from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, Layout, plan_layout, readable_parts
 from proctor.sandbox.worker import SOURCES, WorkerError, command_of, files_in_memory, make_scratch
 
 _INSIDE = "proctor.sandbox.inside.isolated"
-_TRIAL_SECONDS = 60.0
+_PROBE_TIMEOUT = 60.0
 _GPU_DEVICES = ("/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dri/*", "/dev/kfd")
 _CERTIFICATES = ("/etc/ssl", "/etc/pki", "/etc/ca-certificates")
-_LOOKED_AT = ("/etc/mime.types",)  # by Python itself, which does not expect that it may not
+_READ_BY_PYTHON = ("/etc/mime.types",)  # by Python itself, which does not expect that it may not
 _RESOLVER = "/etc/resolv.conf"
 
 
-class Allowed(Struct, frozen=True):
+class Permissions(Struct, frozen=True):
     """What a program behind the walls may use or see, besides the system and Python."""
 
     network: bool = False
@@ -45,7 +45,7 @@ class Allowed(Struct, frozen=True):
         return self.network or self.gpu or bool(self.binds)
 
 
-class Enclosed(Struct):
+class IsolatedCommand(Struct):
     """A command to start once. `close` when it has ended."""
 
     command: list[str]
@@ -65,9 +65,13 @@ class Enclosed(Struct):
             shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-def enclose(
-    level: IsolationLevel, program: list[str], handed: Iterable[int], allowed: Allowed, environment: Mapping[str, str]
-) -> Enclosed:
+def isolate_command(
+    level: IsolationLevel,
+    program: list[str],
+    handed: Iterable[int],
+    allowed: Permissions,
+    environment: Mapping[str, str],
+) -> IsolatedCommand:
     """`{N}` in the program stands for the number that the N-th handed descriptor has inside."""
     handed = list(handed)
     order = sorted(handed)
@@ -85,8 +89,8 @@ def enclose(
     }
     if not level.namespaces:
         more["listable"] = [*layout.folders, SOURCES, *allowed.listable]
-    files = files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
-    return Enclosed(
+    files = files_in_memory(layout) if level.namespace_backend is NamespaceBackend.BUBBLEWRAP else {}
+    return IsolatedCommand(
         command_of(_INSIDE, level, layout, order, scratch, files, more),
         [*order, *files],
         {**ENVIRONMENT, "HOME": home, "TMPDIR": room, **environment},
@@ -95,21 +99,21 @@ def enclose(
     )
 
 
-def _layout(level: IsolationLevel, allowed: Allowed) -> Layout:
+def _layout(level: IsolationLevel, allowed: Permissions) -> Layout:
     shown: list[str] = list(allowed.files)
     if level.namespaces and os.getuid() == 0:  # the program will be another user
-        shown = [part for place in shown for part in parts_open_to_all(place)]
+        shown = [part for place in shown for part in readable_parts(place)]
     if allowed.network:
         shown += filter(os.path.exists, _CERTIFICATES)
     if allowed.gpu:
         shown += ["/sys"]
-    shown += filter(os.path.exists, _LOOKED_AT)
+    shown += filter(os.path.exists, _READ_BY_PYTHON)
     layout = plan_layout(shown, with_answers=True)
     files = dict(layout.files)
     if allowed.network:
         with suppress(OSError):
             files[_RESOLVER] = Path(_RESOLVER).read_text()
-    return Layout(layout.folders, layout.links, files, layout.packages, layout.islands, layout.hidden)
+    return Layout(layout.folders, layout.links, files, layout.packages, layout.mount_points, layout.hidden)
 
 
 def gpu_devices() -> list[str]:
@@ -117,16 +121,16 @@ def gpu_devices() -> list[str]:
     return sorted(path for pattern in _GPU_DEVICES for path in glob(pattern) if Path(path).is_char_device())
 
 
-def find_level(allowed: Allowed, what: str) -> IsolationLevel:
+def find_level(allowed: Permissions, what: str) -> IsolationLevel:
     """The strongest level on which a program runs here with what it is allowed; raises where none holds it."""
     if allowed.gpu and not gpu_devices():
         raise SandboxUnavailableError(f"{what}: this machine has no graphics card that could be handed in.")
     findings = []
-    for level in filter(lambda level: level.safe, rungs()):
+    for level in filter(lambda level: level.safe, levels()):
         if allowed.needs_namespaces and not level.namespaces:
             findings.append(LevelProbe(level, False, "it cannot let in one display, network or card and nothing else"))
             continue
-        obstacle = _tried(level, allowed)
+        obstacle = _obstacle(level, allowed)
         if not obstacle:
             return level
         findings.append(LevelProbe(level, False, obstacle))
@@ -137,13 +141,13 @@ def find_level(allowed: Allowed, what: str) -> IsolationLevel:
     raise SandboxUnavailableError(f"{what}: this machine cannot hold it ({tried}). {cure}".rstrip())
 
 
-def _tried(level: IsolationLevel, allowed: Allowed) -> str:
+def _obstacle(level: IsolationLevel, allowed: Permissions) -> str:
     """What is in the way of a program on this level; empty if nothing is."""
     ours, theirs = socket.socketpair()
     enclosed = None
     try:
         program = [sys.executable, "-I", "-S", "-c", "import os; os.write({0}, b'here')"]
-        enclosed = enclose(level, program, [theirs.fileno()], Allowed(allowed.network, allowed.gpu), {})
+        enclosed = isolate_command(level, program, [theirs.fileno()], Permissions(allowed.network, allowed.gpu), {})
         process = subprocess.Popen(
             enclosed.command,
             pass_fds=enclosed.handed,
@@ -155,11 +159,11 @@ def _tried(level: IsolationLevel, allowed: Allowed) -> str:
         )
         theirs.close()
         try:
-            _, said = process.communicate(timeout=_TRIAL_SECONDS)
+            _, said = process.communicate(timeout=_PROBE_TIMEOUT)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            return f"nothing came of it within {_TRIAL_SECONDS:g} seconds"
+            return f"nothing came of it within {_PROBE_TIMEOUT:g} seconds"
         lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
         ours.setblocking(False)
         with suppress(BlockingIOError):

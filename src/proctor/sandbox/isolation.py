@@ -12,7 +12,7 @@ from msgspec import Struct
 from proctor.sandbox.inside import landlock, seccomp
 
 
-class Walls(StrEnum):
+class NamespaceBackend(StrEnum):
     """Who builds the room around the warden."""
 
     BUBBLEWRAP = "bubblewrap"
@@ -22,14 +22,14 @@ class Walls(StrEnum):
 
 class IsolationLevel(Struct, frozen=True):
     name: str
-    walls: Walls
+    namespace_backend: NamespaceBackend
     seccomp: bool
     landlock: int
     """The version of it, 0 where it is not used."""
 
     @property
     def namespaces(self) -> bool:
-        return self.walls is not Walls.NONE
+        return self.namespace_backend is not NamespaceBackend.NONE
 
     @property
     def safe(self) -> bool:
@@ -40,7 +40,9 @@ class IsolationLevel(Struct, frozen=True):
         """What holds a program at this level; stored with every run."""
         parts = []
         if self.namespaces:
-            parts.append("namespaces by bubblewrap" if self.walls is Walls.BUBBLEWRAP else "namespaces")
+            parts.append(
+                "namespaces by bubblewrap" if self.namespace_backend is NamespaceBackend.BUBBLEWRAP else "namespaces"
+            )
             parts.append("own user" if os.getuid() == 0 else "own user namespace")
         parts += ["seccomp"] if self.seccomp else []
         parts += [f"Landlock {self.landlock}"] if self.landlock else []
@@ -50,15 +52,15 @@ class IsolationLevel(Struct, frozen=True):
 FULL, CONFINED, LIMITS = "full", "confined", "limits"
 
 
-def rungs() -> list[IsolationLevel]:
+def levels() -> list[IsolationLevel]:
     """What a Linux machine might offer, strongest first; whether this one does is found out by trying."""
     if sys.platform != "linux":
         return []
     filtered = seccomp.SUPPORTED
     locked = landlock.version()
-    found = [IsolationLevel(FULL, Walls.KERNEL, filtered, locked)]
+    found = [IsolationLevel(FULL, NamespaceBackend.KERNEL, filtered, locked)]
     if shutil.which("bwrap"):
-        found.insert(0, IsolationLevel(FULL, Walls.BUBBLEWRAP, filtered, locked))
+        found.insert(0, IsolationLevel(FULL, NamespaceBackend.BUBBLEWRAP, filtered, locked))
     if locked and filtered:
-        found.append(IsolationLevel(CONFINED, Walls.NONE, filtered, locked))
-    return [*found, IsolationLevel(LIMITS, Walls.NONE, seccomp=False, landlock=0)]
+        found.append(IsolationLevel(CONFINED, NamespaceBackend.NONE, filtered, locked))
+    return [*found, IsolationLevel(LIMITS, NamespaceBackend.NONE, seccomp=False, landlock=0)]

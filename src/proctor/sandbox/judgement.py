@@ -63,7 +63,7 @@ def verdict_of(
     )
 
 
-def with_end(verdict: Verdict, language: Language, source: str, end_mark: EndMark) -> Verdict:
+def check_end(verdict: Verdict, language: Language, source: str, end_mark: EndMark) -> Verdict:
     """Of a program that ends with its tests: exit status 0 is no pass where they did not come to their end."""
     reached = end_mark.was_reached(language, source, verdict.stdout, verdict.stderr)
     shown = {name: end_mark.removed(getattr(verdict, name)) for name in ("stdout", "stderr")}
@@ -73,7 +73,7 @@ def with_end(verdict: Verdict, language: Language, source: str, end_mark: EndMar
     return msgspec.structs.replace(verdict, outcome=Outcome.EXITED, detail=detail, **shown)
 
 
-def with_control(verdict: Verdict, control: Verdict) -> Verdict:
+def check_control(verdict: Verdict, control: Verdict) -> Verdict:
     """Of a program that has passed, after it was run again with tests that a right one fails."""
     if control.outcome is Outcome.ERROR:
         return control
@@ -99,14 +99,14 @@ def _outcome(
             return Outcome.TIMEOUT, f"More than {limits.ceiling:g} seconds on the wall clock."
         case "memory":
             return Outcome.MEMORY, f"More than {limits.memory_mib} MiB of memory in all its processes."
-        case "examiner":
+        case "test runner":
             return Outcome.CRASHED, "The process that held the tests ended while it judged this program."
     if said == "ended":
-        return _by_status(exchange, report["detail"], limits, testing, language)
+        return _outcome_of_status(exchange, report["detail"], limits, testing, language)
     return Outcome(said), report["detail"]
 
 
-def _by_status(
+def _outcome_of_status(
     exchange: Exchange, otherwise: str, limits: Limits, testing: Mode, language: Language
 ) -> tuple[Outcome, str]:
     status = exchange.end.status

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from proctor.sandbox.inside.walls import DEVICE_LINKS, DEVICES
+from proctor.sandbox.inside.confinement import DEVICE_LINKS, DEVICES
 
 SCRATCH = "/tmp"
 SCRATCH_BYTES = 512 << 20
@@ -47,7 +47,7 @@ class Layout(Struct, frozen=True):
     files: dict[str, str]
     packages: tuple[str, ...]
     """Where Python finds what is installed besides its standard library."""
-    islands: tuple[str, ...]
+    mount_points: tuple[str, ...]
     """Folders in the scratch folder, not to be written to, because something that must be seen lies beneath them."""
     hidden: tuple[str, ...]
     """Folders beneath those that are visible, with what no program may read: the answers to exams."""
@@ -64,18 +64,18 @@ def plan_layout(more: Iterable[str] = (), *, with_answers: bool = False) -> Layo
     folders = [place for place in places if os.path.exists(place) and not os.path.islink(place)]
     package = str(Path(__file__).resolve().parents[1])
     packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
-    folders += _not_beneath([sys.prefix, sys.base_prefix, package, *packages, *more], folders)
+    folders += _outermost([sys.prefix, sys.base_prefix, package, *packages, *more], folders)
     hidden = () if with_answers else _hidden(package, packages, folders)
-    return Layout(tuple(folders), tuple(links), _FILES, tuple(packages), islands_of(folders), hidden)
+    return Layout(tuple(folders), tuple(links), _FILES, tuple(packages), mount_points_of(folders), hidden)
 
 
-def islands_of(folders: Iterable[str]) -> tuple[str, ...]:
+def mount_points_of(folders: Iterable[str]) -> tuple[str, ...]:
     folders = [folder for folder in folders if not os.path.isfile(folder) or os.path.dirname(folder) != SCRATCH]
     beneath = [Path(folder).relative_to(SCRATCH) for folder in folders if Path(folder).is_relative_to(SCRATCH)]
     return tuple(sorted({f"{SCRATCH}/{path.parts[0]}" for path in beneath}))
 
 
-def _not_beneath(places: Iterable[str], others: Iterable[str]) -> list[str]:
+def _outermost(places: Iterable[str], others: Iterable[str]) -> list[str]:
     """Those that are not shown already, each once, outer folders first."""
     found: list[str] = []
     for place in sorted({os.path.abspath(place) for place in places if os.path.exists(place)}):
@@ -100,32 +100,32 @@ def _hidden(package: str, packages: Iterable[str], folders: Iterable[str]) -> tu
     return tuple(sorted(shown))
 
 
-def readable(layout: Layout) -> list[str]:
+def visible_paths(layout: Layout) -> list[str]:
     """All that is visible without what is hidden, for where nothing can be laid over that."""
-    return [place for folder in layout.folders for place in _but(folder, layout.hidden)]
+    return [place for folder in layout.folders for place in _without(folder, layout.hidden)]
 
 
-def _but(folder: str, hidden: Iterable[str]) -> list[str]:
+def _without(folder: str, hidden: Iterable[str]) -> list[str]:
     if not any(Path(place).is_relative_to(folder) for place in hidden):
         return [folder]
     if folder in hidden:
         return []
     with os.scandir(folder) as entries:  # what a link leads to is visible by itself, or not at all
         within = [entry.path for entry in entries if not entry.is_symlink()]
-    return [place for path in within for place in _but(path, hidden)]
+    return [place for path in within for place in _without(path, hidden)]
 
 
-def parts_open_to_all(place: str) -> list[str]:
+def readable_parts(place: str) -> list[str]:
     """The place, if every user may look into it; else what lies in it, for a room that has a folder of that name."""
     mode = os.stat(place).st_mode
     if not stat.S_ISDIR(mode) or mode & 0o005 == 0o005:
         return [place]
     with os.scandir(place) as entries:
-        parts = [part for entry in entries if not entry.is_symlink() for part in parts_open_to_all(entry.path)]
+        parts = [part for entry in entries if not entry.is_symlink() for part in readable_parts(entry.path)]
     return parts if len(parts) <= _MOST_PARTS else [place]
 
 
-def open_to_all(layout: Layout) -> bool:
+def readable_by_all(layout: Layout) -> bool:
     """Whether another user could see all of it where it lies."""
     places = {parent for folder in layout.folders for parent in Path(folder).parents}
     return all(place.stat().st_mode & 0o001 for place in places)
@@ -153,8 +153,8 @@ def bubblewrap_command(
     ]
     command += ["--unshare-cgroup-try"] if as_root else ["--unshare-cgroup-try", "--unshare-user"]
     command += ["--cap-add", "ALL", "--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", SCRATCH]
-    for island in layout.islands:
-        command += ["--size", str(1 << 20), "--tmpfs", island]
+    for mount_point in layout.mount_points:
+        command += ["--size", str(1 << 20), "--tmpfs", mount_point]
     for folder in layout.folders:
         for parent in reversed(Path(folder).parents[:-1]):  # else bubblewrap makes them for its own user alone
             command += ["--perms", "0755", "--dir", str(parent)]
@@ -178,6 +178,6 @@ def bubblewrap_command(
         command += ["--symlink", target, f"/dev/{link}"]
     for descriptor, name in files.items():
         command += ["--perms", "0644", "--ro-bind-data", str(descriptor), name]
-    for place in (*layout.islands, *layout.hidden, "/"):
+    for place in (*layout.mount_points, *layout.hidden, "/"):
         command += ["--remount-ro", place]
     return command

@@ -13,7 +13,7 @@ from proctor.core import machine
 from proctor.core.errors import MissingToolchainError, UsageError
 from proctor.sandbox.compilation import CompilationError, CompileCache
 from proctor.sandbox.isolation import IsolationLevel
-from proctor.sandbox.judgement import Exchange, verdict_of, with_control, with_end
+from proctor.sandbox.judgement import Exchange, check_control, check_end, verdict_of
 from proctor.sandbox.languages import Language, find_language
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.sandbox import Sandbox
@@ -38,7 +38,7 @@ class WorkerPool(Sandbox):
             asyncio.LifoQueue()
         )  # None: to be started when it is needed
         self._beside: set[bytes] = set()  # tests that are known to need the program's own process
-        self._workshop = CompileCache(self._exchange, self._locate)
+        self._compile_cache = CompileCache(self._exchange, self._locate)
 
     @abstractmethod
     async def _start(self, folders: frozenset[str]) -> SandboxWorker:
@@ -60,7 +60,7 @@ class WorkerPool(Sandbox):
         self._idle.put_nowait(await self._start(frozenset()))
 
     async def close(self) -> None:
-        await self._workshop.close()
+        await self._compile_cache.close()
         workers = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
         await asyncio.gather(*(worker.close() for worker in workers if worker))
 
@@ -77,7 +77,7 @@ class WorkerPool(Sandbox):
                 reference = msgspec.structs.replace(program, source=program.reference_control)
                 if (await judge(reference, language, enough)).passed:
                     return verdict
-            return with_control(verdict, control)
+            return check_control(verdict, control)
         except (MissingToolchainError, WorkerError) as error:
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 
@@ -101,14 +101,16 @@ class WorkerPool(Sandbox):
                 f"Tests in Python cannot call a program in {language.name}: put its tests into its source."
             )
         try:
-            work = await self._workshop.prepare(language, program.source, limits.memory_mib, program.ends_with_tests)
+            work = await self._compile_cache.prepare(
+                language, program.source, limits.memory_mib, program.ends_with_tests
+            )
         except CompilationError as error:
             return verdict_of(error.exchange, error.limits, self.level, language, Mode.NONE, compiling=True)
         exchange = await self._exchange(work.job(program.stdin), limits, work.contents(), work.folders)
         verdict = verdict_of(exchange, limits, self.level, language, Mode.NONE)
         if not program.ends_with_tests:
             return verdict
-        return with_end(verdict, language, program.source, self._workshop.end_mark)
+        return check_end(verdict, language, program.source, self._compile_cache.end_mark)
 
     async def _exchange(
         self, job: dict[str, Any], limits: Limits, blob: bytes = b"", folders: tuple[str, ...] = ()
@@ -147,10 +149,10 @@ class Pool(WorkerPool):
 
     def __init__(self, level: IsolationLevel, workers: int | None = None) -> None:
         super().__init__(str(level), workers)
-        self._rung = level
+        self._isolation = level
 
     async def _start(self, folders: frozenset[str]) -> SandboxWorker:
-        return await LocalWorker.start(self._rung, folders)
+        return await LocalWorker.start(self._isolation, folders)
 
     async def _locate(self, language: Language) -> Toolchain:
         return await asyncio.to_thread(locate, language)

@@ -46,7 +46,7 @@ class Toolchain(Struct, frozen=True):
     """PATH inside the sandbox."""
     home: str
 
-    def recipe(
+    def build_steps(
         self, source: str, memory_mib: int, prepared: str = NOT_PREPARED, extras: tuple[str, ...] = ()
     ) -> BuildSteps:
         """``extras``: further words for the compiler."""
@@ -127,35 +127,35 @@ def locate(language: Language, libraries: bool = False) -> Toolchain:
     """
     tools: dict[str, str] = {}
     shown = [folder for pattern in language.folders for folder in sorted(glob(pattern))]
-    for word in [*needed(language), *(language.libraries if libraries else ())]:
+    for word in [*required_tools(language), *(language.libraries if libraries else ())]:
         found = _find(word)
         if found is None:
             raise MissingToolchainError(language.name, word, language.packages, language.site)
         if not (_is_system(found) and _is_system(found.resolve())):
             if (word,) == language.sysroot[:1]:
                 found = _ask_sysroot(language) / "bin" / found.name
-            shown += _surroundings(found)
+            shown += _install_folders(found)
             if not any(found.is_relative_to(folder) for folder in shown):
                 found = found.resolve()
         tools[word] = str(found)
-    first = Path(tools[needed(language)[0]])
+    first = Path(tools[required_tools(language)[0]])
     outside = [str(Path(tool).parent) for tool in tools.values() if not _is_system(Path(tool))]
     return Toolchain(
         language=language,
         tools=tools,
         folders=tuple(dict.fromkeys(shown)),
         path=":".join(dict.fromkeys([*outside, SYSTEM_PATH])),
-        home=str(prefix(first.resolve())),
+        home=str(install_prefix(first.resolve())),
     )
 
 
-def needed(language: Language) -> list[str]:
+def required_tools(language: Language) -> list[str]:
     """What must be there to run its programs: names of tools, or patterns of files."""
     words = [command[0] for command in (language.compile, language.run) if command]
     return list(dict.fromkeys(word for word in [*words, *language.tools] if not word.startswith("./")))
 
 
-def prefix(tool: Path) -> Path:
+def install_prefix(tool: Path) -> Path:
     """The folder that a tool was installed in, given where it really is."""
     return tool.parent.parent if tool.parent.name == "bin" else tool.parent
 
@@ -182,13 +182,13 @@ def _ask_sysroot(language: Language) -> Path:
     return Path(asked.stdout.strip())
 
 
-def _surroundings(tool: Path) -> list[str]:
+def _install_folders(tool: Path) -> list[str]:
     """What belongs to a tool outside the system's folders, but never a folder where the user keeps other things."""
     if str(tool) == sys.executable:
         own = [sys.prefix, sys.base_prefix]
     else:
         home = Path.home()
-        installed = prefix(tool.resolve())
+        installed = install_prefix(tool.resolve())
         shared = installed in (home, home / ".local") or home.is_relative_to(installed)
         own = [str(tool.resolve() if shared else installed)]
     return [folder for folder in own if not _is_system(Path(folder))]

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from proctor.sandbox.inside.frames import JOB, LARGEST_MESSAGE, MOST_DESCRIPTORS, attached
-from proctor.sandbox.isolation import IsolationLevel, Walls
+from proctor.sandbox.isolation import IsolationLevel, NamespaceBackend
 from proctor.sandbox.judgement import Exchange, ProcessExit
 from proctor.sandbox.layout import (
     ENVIRONMENT,
@@ -28,9 +28,9 @@ from proctor.sandbox.layout import (
     SCRATCH_BYTES,
     Layout,
     bubblewrap_command,
-    open_to_all,
     plan_layout,
-    readable,
+    readable_by_all,
+    visible_paths,
 )
 from proctor.sandbox.program import Limits
 
@@ -43,14 +43,14 @@ _START = f"import sys; sys.path.insert(0, {SOURCES!r}); "
 # processes by user.
 _FIRST_USER = 1_900_000_000
 _USERS = 240_000_000
-_FAREWELL = 5.0
+_EXIT_TIMEOUT = 5.0
 
 
 class WorkerError(Exception):
     """The sandbox failed; the program is not to blame."""
 
 
-def decoded(message: bytes) -> dict[str, Any]:
+def decode(message: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(message, type=dict[str, Any])
     except msgspec.DecodeError as error:
@@ -109,17 +109,17 @@ class SandboxWorker(ABC):
             if sent < len(data):
                 await self._loop.sock_sendall(self._jobs, memoryview(data)[sent:])
         except OSError:  # nobody listens any more
-            raise WorkerError(self._last_words()) from None
+            raise WorkerError(self._error_line()) from None
 
-    def _last_words(self) -> str:
+    def _error_line(self) -> str:
         """Why it failed, as it said itself."""
         self._process.kill()
         assert self._process.stderr is not None
         os.set_blocking(self._process.stderr.fileno(), False)  # somebody may still hold it open
         said = (self._process.stderr.read() or b"").decode(errors="replace").splitlines()
-        return next((line for line in reversed(said) if self._tells(line)), "the sandbox ended without a word")
+        return next((line for line in reversed(said) if self._is_informative(line)), "the sandbox ended without a word")
 
-    def _tells(self, line: str) -> bool:
+    def _is_informative(self, line: str) -> bool:
         """Whether a line of its last words is worth repeating."""
         return bool(line.strip())
 
@@ -167,12 +167,12 @@ class LocalWorker(SandboxWorker):
     async def close(self) -> None:
         if self._process.returncode is not None:  # done already: it was being closed when something went wrong
             return
-        self._hang_up()
+        self._disconnect()
         ended = asyncio.Event()
         end = os.pidfd_open(self._process.pid)
         self._loop.add_reader(end, ended.set)
         try:
-            async with asyncio.timeout(_FAREWELL):
+            async with asyncio.timeout(_EXIT_TIMEOUT):
                 await ended.wait()
         except TimeoutError:
             pass
@@ -180,24 +180,24 @@ class LocalWorker(SandboxWorker):
             self._loop.remove_reader(end)
             os.close(end)
             self._process.kill()
-            self._bury()
+            self._reap()
 
     async def kill(self) -> None:
         if self._scratch:  # without namespaces, in which the kernel would do it, the warden has to end its processes
             await self.close()
             return
-        self._hang_up()
+        self._disconnect()
         self._process.kill()
-        self._bury()
+        self._reap()
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._jobs.fileno() < 0:
             return
         self._loop.remove_reader(self._verdicts)
         self._jobs.close()
         self._verdicts.close()
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
@@ -218,9 +218,9 @@ class LocalWorker(SandboxWorker):
     async def _next_message(self) -> tuple[dict[str, Any], bytes]:
         data, descriptors = await self._messages.get()
         if not data:
-            raise WorkerError(self._last_words())
+            raise WorkerError(self._error_line())
         try:
-            message = decoded(data)
+            message = decode(data)
             return message, attached(message, descriptors)
         finally:
             for descriptor in descriptors:
@@ -231,7 +231,7 @@ def make_scratch(level: IsolationLevel, layout: Layout) -> Path | None:
     """A working folder on the machine's own disk, where no namespace has one; checks that the level can be had."""
     if level.namespaces:
         return None
-    if level.safe and os.getuid() == 0 and not open_to_all(layout):
+    if level.safe and os.getuid() == 0 and not readable_by_all(layout):
         raise WorkerError("this Python lies in a folder that other users cannot enter, so programs would run as root")
     folder = Path(tempfile.mkdtemp(prefix="proctor-"))
     folder.chmod(0o1777)  # like the system's own: the program may be another user
@@ -255,7 +255,7 @@ def launch(
     environment = {**ENVIRONMENT, "PATH": path}
     if scratch is not None:
         environment |= {"HOME": str(scratch), "TMPDIR": str(scratch)}
-    files = files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
+    files = files_in_memory(layout) if level.namespace_backend is NamespaceBackend.BUBBLEWRAP else {}
     importlib.import_module(inside)
     command = command_of(inside, level, layout, handed, scratch, files, more or {})
     try:
@@ -295,10 +295,10 @@ def command_of(
     more: Mapping[str, Any],
 ) -> list[str]:
     as_root = os.getuid() == 0
-    own_users = as_root and (level.namespaces or open_to_all(layout))
-    examiner_user = _FIRST_USER + 2 * secrets.randbelow(_USERS // 2)
+    own_users = as_root and (level.namespaces or readable_by_all(layout))
+    test_runner_user = _FIRST_USER + 2 * secrets.randbelow(_USERS // 2)
     plan: dict[str, Any] = {
-        "walls": level.walls,
+        "namespace_backend": level.namespace_backend,
         "descriptors": handed,
         "scratch": str(scratch or SCRATCH),
         "scratch_bytes": SCRATCH_BYTES,
@@ -306,22 +306,22 @@ def command_of(
         "links": layout.links,
         "files": layout.files,
         "packages": layout.packages,
-        "islands": layout.islands,
+        "mount_points": layout.mount_points,
         "hidden": layout.hidden,
         "pid_namespace": level.namespaces,
         "user_namespace": level.namespaces and not as_root,
-        "examiner_user": examiner_user if own_users else None,
-        "subject_user": examiner_user + 1 if own_users else None,
+        "test_runner_user": test_runner_user if own_users else None,
+        "program_user": test_runner_user + 1 if own_users else None,
         "seccomp": level.seccomp,
         "landlock": bool(level.landlock),
         "without_mounts": bool(level.landlock) and not level.namespaces,
-        "readable": ["/"] if level.namespaces else [*readable(layout), "/proc"],
+        "readable": ["/"] if level.namespaces else [*visible_paths(layout), "/proc"],
         "listable": [] if level.namespaces else layout.folders,
         **more,
     }
     start = f"{_START}from {inside} import main; main()"
     command = [os.path.abspath(sys.executable), "-I", "-S", "-c", start, msgspec.json.encode(plan).decode()]
-    if level.walls is Walls.BUBBLEWRAP:
+    if level.namespace_backend is NamespaceBackend.BUBBLEWRAP:
         bubblewrap = shutil.which("bwrap")
         assert bubblewrap is not None
         room = bubblewrap_command(

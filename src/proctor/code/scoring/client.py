@@ -25,7 +25,7 @@ from proctor.core.errors import ProctorError, UsageError
 from proctor.core.types import Output, Sample
 from proctor.sandbox import Limits, Program, Verdict
 from proctor.sandbox.inside import wire
-from proctor.sandbox.service import Ended, ServiceCall, ServiceWorker
+from proctor.sandbox.service import CallExit, ServiceCall, ServiceWorker
 from proctor.sandbox.worker import WorkerError
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Scoring:
             processes=_PROCESSES,
         )
 
-    def _show(self, ended: Ended) -> None:
+    def _show(self, ended: CallExit) -> None:
         """What it printed, without what could do something to a terminal."""
         for text, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):
             if text:
@@ -237,7 +237,7 @@ class _Conversation:
         def judge(program: Program, verdict: Verdict) -> Trial:
             natural = trial_of(program, verdict)
             messages.send_trusted(self._line, messages.ToJudge(numbers[id(program)], verdict))
-            with self._call.at_work():
+            with self._call.running():
                 while isinstance(reply := self._receive(), messages.RunPrograms):
                     self._run(reply)  # it may take other programs to judge this one
             if not isinstance(reply, messages.Judged):
@@ -304,7 +304,7 @@ def _error(failed: messages.ScoringFailure) -> TaskCodeError:
     return error
 
 
-def _raise_end(ended: Ended, limits: Limits) -> NoReturn:
+def _raise_end(ended: CallExit, limits: Limits) -> NoReturn:
     """Why a call ended without an answer."""
     match ended.end.stopped:
         case "timeout" | "wall":
@@ -318,7 +318,7 @@ def _raise_end(ended: Ended, limits: Limits) -> NoReturn:
     raise _error(messages.ScoringFailure(*failed))
 
 
-def _told(ended: Ended) -> str:
+def _told(ended: CallExit) -> str:
     status = ended.end.status
     if status is None:
         return "it hung up without an answer, or said more than fits into one"

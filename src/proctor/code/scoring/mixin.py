@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.code import foreign
 from proctor.core.config import RunConfig
-from proctor.sandbox.isolation import rungs
+from proctor.sandbox.isolation import levels
 
 if TYPE_CHECKING:
     from proctor.code.scoring.client import Scoring
@@ -40,7 +40,7 @@ class ScoringMixin:
         """Whether one of these methods is foreign code, and so is called in a worker."""
         if self._in_worker or not foreign.overrides(self, *methods):
             return False
-        return bool(rungs()) or not self._config.unsafe
+        return bool(levels()) or not self._config.unsafe
 
     def scoring(self) -> Scoring:
         if self._scoring is None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from proctor.core.errors import SandboxUnavailableError, UsageError
 from proctor.sandbox.detection import LevelProbe, refusal
-from proctor.sandbox.isolation import IsolationLevel, rungs
+from proctor.sandbox.isolation import IsolationLevel, levels
 from proctor.sandbox.service import ServiceFailedError, ServiceWorker
 from proctor.sandbox.worker import WorkerError
 
@@ -114,7 +114,7 @@ class ScoringPool:
         if self._level is not None:
             return self._start_on(self._level, load)
         findings = []
-        for level in rungs():
+        for level in levels():
             if not (level.safe or self._unsafe):
                 findings.append(LevelProbe(level, True))
                 continue

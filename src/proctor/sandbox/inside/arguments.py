@@ -9,7 +9,7 @@ from typing import Any
 from proctor.sandbox.inside.plain import ITERATORS
 
 
-def take_over(old: Any, new: Any) -> None:
+def update_in_place(old: Any, new: Any) -> None:
     """Makes an argument of the tests what it is now in the program.
 
     What lies in a list may have been changed or exchanged, which cannot be told apart; so a list within a list is a new
@@ -22,7 +22,7 @@ def take_over(old: Any, new: Any) -> None:
         return
     elif isinstance(old, tuple):
         for old_item, new_item in zip(old, new, strict=False):
-            take_over(old_item, new_item)
+            update_in_place(old_item, new_item)
     elif isinstance(old, list | bytearray):
         old[:] = new
     elif isinstance(old, dict):

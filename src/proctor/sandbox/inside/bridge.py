@@ -17,12 +17,12 @@ import sys
 from typing import Any
 
 from proctor.sandbox.inside import commands, landlock, seccomp, supervisor
+from proctor.sandbox.inside.confinement import isolate
 from proctor.sandbox.inside.frames import LARGEST_MESSAGE, MOST_DESCRIPTORS, attached, receive_frame, send_frame
-from proctor.sandbox.inside.walls import raise_walls
 
 _STDIN, _STDOUT = 0, 1
 _SHARED_MEMORY = "/dev/shm"
-_BEYOND_THE_WARDENS = supervisor.HARNESS + 1
+_FIRST_FREE_DESCRIPTOR = supervisor.HARNESS + 1
 
 
 def main() -> None:
@@ -30,51 +30,51 @@ def main() -> None:
     order = json.loads(message)
     _check_scratch(order["plan"])
     _lay_out(order["folders"], content)
-    _share_memory_in(order["plan"]["scratch"])
-    _forget_proxies()
-    plan = _strongest({**order["plan"], "packages": site.getsitepackages()})
+    _link_shared_memory(order["plan"]["scratch"])
+    _unset_proxies()
+    plan = _strongest_plan({**order["plan"], "packages": site.getsitepackages()})
     found = {
         "seccomp": plan["seccomp"],
         "landlock": landlock.version() if plan["landlock"] else 0,
-        "tools": _find(order["tools"]),
+        "tools": _find_tools(order["tools"]),
         "path": os.environ.get("PATH", os.defpath),
     }
     send_frame(_STDOUT, json.dumps(found).encode())
     messages, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
-        _become_warden(plan, theirs)
+        _become_supervisor(plan, theirs)
     theirs.close()
-    _pass_on(messages)
+    _forward(messages)
 
 
 def _check_scratch(plan: dict[str, Any]) -> None:
     """Whatever lies there is deleted after each program, so this must be the container's own."""
-    islands = {os.path.basename(island) for island in plan["islands"]}
-    if found := set(os.listdir(plan["scratch"])) - islands:
+    mount_points = {os.path.basename(mount_point) for mount_point in plan["mount_points"]}
+    if found := set(os.listdir(plan["scratch"])) - mount_points:
         sys.exit(f"{plan['scratch']} must be empty when a container starts, but has {sorted(found)[0]}")
 
 
 def _lay_out(folders: dict[str, list[tuple[str, int, int]]], content: bytes) -> None:
     for folder, files in folders.items():
         os.chdir(folder)
-        commands.lay_out(files, content)
+        commands.write_files(files, content)
         content = content[sum(size for _, _, size in files) :]
 
 
-def _share_memory_in(scratch: str) -> None:
+def _link_shared_memory(scratch: str) -> None:
     """Semaphores and shared memory go where they are counted, and cleared away with the rest."""
     if not os.path.exists(_SHARED_MEMORY):
         os.symlink(scratch, _SHARED_MEMORY)
 
 
-def _forget_proxies() -> None:
+def _unset_proxies() -> None:
     """Engines hand them to every container, with passwords if they have any. No program needs one without a network."""
     for name in list(os.environ):
         if name.lower().endswith("_proxy"):
             del os.environ[name]
 
 
-def _strongest(plan: dict[str, Any]) -> dict[str, Any]:
+def _strongest_plan(plan: dict[str, Any]) -> dict[str, Any]:
     """With all the rules that this kernel and this container let a process lay upon itself."""
     filtered, locked = seccomp.SUPPORTED, landlock.version() > 0
     for choice in ((filtered, locked), (filtered, False), (False, False)):
@@ -92,8 +92,8 @@ def _works(plan: dict[str, Any]) -> bool:
     process = os.fork()
     if process == 0:
         try:
-            raise_walls(plan)
-            user = plan["subject_user"]
+            isolate(plan)
+            user = plan["program_user"]
             os.setgroups([])
             os.setresgid(user, user, user)
             os.setresuid(user, user, user)
@@ -103,7 +103,7 @@ def _works(plan: dict[str, Any]) -> bool:
     return os.waitpid(process, 0)[1] == 0
 
 
-def _find(tools: list[str]) -> dict[str, tuple[str, str]]:
+def _find_tools(tools: list[str]) -> dict[str, tuple[str, str]]:
     """Where they are on the container's own PATH, and where they really are."""
     folders = os.environ.get("PATH", os.defpath).split(":")
     found = {}
@@ -116,10 +116,10 @@ def _find(tools: list[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _become_warden(plan: dict[str, Any], messages: socket.socket) -> None:
+def _become_supervisor(plan: dict[str, Any], messages: socket.socket) -> None:
     try:
         handed = [_STDIN, messages.fileno(), os.pidfd_open(os.getppid())]
-        plan["descriptors"] = [fcntl.fcntl(given, fcntl.F_DUPFD, _BEYOND_THE_WARDENS) for given in handed]
+        plan["descriptors"] = [fcntl.fcntl(given, fcntl.F_DUPFD, _FIRST_FREE_DESCRIPTOR) for given in handed]
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, _STDIN)
         os.dup2(nothing, _STDOUT)
@@ -130,7 +130,7 @@ def _become_warden(plan: dict[str, Any], messages: socket.socket) -> None:
     os._exit(0)
 
 
-def _pass_on(messages: socket.socket) -> None:
+def _forward(messages: socket.socket) -> None:
     """Until the harness or the warden goes."""
     poll = select.poll()
     poll.register(_STDIN, 0)  # tells when it is hung up; what comes in is the warden's to read

@@ -13,9 +13,9 @@ from proctor.sandbox.inside import program, wire
 _STDIN = ".stdin"
 
 
-def serve(ear: int, mouth: int) -> None:
+def serve(read_fd: int, write_fd: int) -> None:
     """In the subject: the first message says what kind of program this is."""
-    message = wire.receive(ear, wire.LARGEST)
+    message = wire.receive(read_fd, wire.LARGEST)
     verb, *arguments = marshal.loads(message)
     if verb == "command":
         command, environment, stdin = arguments
@@ -25,11 +25,11 @@ def serve(ear: int, mouth: int) -> None:
     if verb == "script":
         source, code, stdin = arguments
         _set_stdin(stdin)
-        os._exit(program.run_script(code, program.settle(source)))
-    program.Subject(ear, mouth, program.settle(arguments[0])).serve(message)
+        os._exit(program.run_script(code, program.write_source(source)))
+    program.ProgramServer(read_fd, write_fd, program.write_source(arguments[0])).serve(message)
 
 
-def lay_out(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -> None:
+def write_files(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -> None:
     """Puts what a program needs into the working folder: its source, or what a compiler made of it.
 
     Each file has a name, a mode and a size; a name that ends with a slash is a folder.
@@ -49,13 +49,13 @@ def lay_out(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -
         start += size
 
 
-def collect(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
+def collect_files(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
     """The files that a compiler left in the working folder, as `lay_out` takes them."""
     files: list[tuple[str, int, int]] = []
     contents: list[bytes] = []
     here = os.stat(".").st_dev
     for folder, folders, names in os.walk("."):
-        # Mounted here are the islands, with what is not the compiler's work: see `Layout`.
+        # Mounted here are the mount_points, with what is not the compiler's work: see `Layout`.
         folders[:] = [name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == here]
         files += [(os.path.relpath(os.path.join(folder, name)) + "/", 0o755, 0) for name in sorted(folders)]
         for name in sorted(names):

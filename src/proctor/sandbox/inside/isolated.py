@@ -16,8 +16,8 @@ import sys
 from typing import Any
 
 from proctor.sandbox.inside import kernel, landlock, seccomp
-from proctor.sandbox.inside.walls import devices, raise_walls
-from proctor.sandbox.inside.zygote import leave_neighbours_alone
+from proctor.sandbox.inside.confinement import devices, isolate
+from proctor.sandbox.inside.zygote import block_other_processes
 
 FIRST_DESCRIPTOR = 3
 _OPEN_FILES = 4096
@@ -33,7 +33,7 @@ def main() -> None:
     for wanted, given in enumerate(plan["descriptors"], FIRST_DESCRIPTOR):
         os.dup2(given, wanted)
     os.closerange(FIRST_DESCRIPTOR + len(plan["descriptors"]), 1 << 16)
-    raise_walls(plan)
+    isolate(plan)
     _make_home(plan)
     program = os.fork()
     if program == 0:
@@ -53,8 +53,8 @@ def _make_home(plan: dict[str, Any]) -> None:
     """Private, and gone with the room."""
     home = plan["home"]
     os.makedirs(home, mode=0o700, exist_ok=True)
-    if plan["subject_user"] is not None:
-        os.chown(home, plan["subject_user"], plan["subject_user"])
+    if plan["program_user"] is not None:
+        os.chown(home, plan["program_user"], plan["program_user"])
     os.chdir(home)
 
 
@@ -64,7 +64,7 @@ def _become_program(plan: dict[str, Any]) -> None:
         hard = resource.getrlimit(kind)[1]
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (least, least))
-    user = plan["subject_user"]
+    user = plan["program_user"]
     if user is not None:
         resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES, _PROCESSES))
         os.setgroups(_groups_of(plan.get("devices", ())))
@@ -77,7 +77,7 @@ def _become_program(plan: dict[str, Any]) -> None:
     if plan["seccomp"]:
         seccomp.Filter(seccomp.namespaces_filter()).install()
         if not plan["pid_namespace"]:
-            leave_neighbours_alone(files=user is None)
+            block_other_processes(files=user is None)
     for descriptor in range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + len(plan["descriptors"])):
         os.set_inheritable(descriptor, True)
     os.execve(plan["program"][0], plan["program"], dict(os.environ))

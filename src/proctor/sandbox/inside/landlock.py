@@ -57,7 +57,7 @@ def confine(
         os.close(rules)
 
 
-def keep_signals_in() -> None:
+def scope_signals() -> None:
     """One more wall, around this process and what it starts: no signal gets out."""
     rules = _create(struct.pack("QQQ", 0, 0, _SCOPES))
     try:

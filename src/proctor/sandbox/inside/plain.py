@@ -41,22 +41,22 @@ _LONGEST_ITERATOR = 1 << 20
 
 
 def dumps(message: Any) -> bytes:
-    with _NumbersOfAnySize():
+    with _UnlimitedIntegers():
         return json.dumps(message).encode()
 
 
 def loads(data: bytes) -> Any:
-    with _NumbersOfAnySize():
+    with _UnlimitedIntegers():
         return json.loads(data)
 
 
-def is_fixed(value: Any) -> bool:
+def is_immutable(value: Any) -> bool:
     """Whether it can be seen at once that nothing in it can be changed."""
     kind = type(value)
     return kind in SIMPLE or (kind is tuple and SIMPLE.issuperset(map(type, value)))
 
 
-class _NumbersOfAnySize:
+class _UnlimitedIntegers:
     """Python refuses to write out very long integers; the program shall meet that limit, its answers shall not."""
 
     def __enter__(self) -> None:
@@ -67,7 +67,7 @@ class _NumbersOfAnySize:
         sys.set_int_max_str_digits(self._limit)
 
 
-_EXACTLY: dict[type, Callable[[Any], Any]] = {
+_COPY_AS_BASE: dict[type, Callable[[Any], Any]] = {
     int: int.__int__,
     float: float.__float__,
     str: str.__str__,
@@ -160,7 +160,7 @@ class Packer:
 
     def content(self, value: Any) -> Any:
         """What a value of a derived class holds; None for any other."""
-        for base, exactly in _EXACTLY.items():
+        for base, exactly in _COPY_AS_BASE.items():
             if isinstance(value, base):
                 return self.pack(exactly(value))
         return None
@@ -177,7 +177,7 @@ class Packer:
         return None
 
 
-def _sendable(value: Any, is_so: bool) -> Any:
+def _checked(value: Any, is_so: bool) -> Any:
     if not is_so:
         raise ValueError(f"not plain data: {type(value).__name__}")
     return value
@@ -225,7 +225,7 @@ class Unpacker:
             return self._resolve(*value)
         if tag == "derived" and self._derive is not None:
             content = self.unpack(value[0])
-            return self._derive(_sendable(content, type(content) in _EXACTLY), *value[1])
+            return self._derive(_checked(content, type(content) in _COPY_AS_BASE), *value[1])
         if tag == "iterator":
             return iter(self._exactly(list, value))
         if tag in _VIEWS:
@@ -254,11 +254,11 @@ class Unpacker:
                 return datetime.timedelta(*value)
             kinds: dict[str, Any] = {"datetime": datetime.datetime, "date": datetime.date, "time": datetime.time}
             moment = kinds[name].fromisoformat(value)
-            return _sendable(moment, getattr(moment, "tzinfo", None) is None)
+            return _checked(moment, getattr(moment, "tzinfo", None) is None)
         if module == "numpy":
             import numpy
 
-            _sendable(value[1], _ARRAYS.fullmatch(value[1]) is not None)
+            _checked(value[1], _ARRAYS.fullmatch(value[1]) is not None)
             if name == "ndarray":
                 return numpy.array(self._of_array(value[0]), dtype=value[1]).reshape(value[2])
             return numpy.dtype(value[1]).type(self._of_array(value[0]))
@@ -266,10 +266,10 @@ class Unpacker:
 
     def _exactly(self, kind: type, value: Any) -> Any:
         unpacked = self.unpack(value)
-        return _sendable(unpacked, type(unpacked) is kind)
+        return _checked(unpacked, type(unpacked) is kind)
 
     def _of_array(self, value: Any) -> Any:
         if type(value) is list:
             return value if SIMPLE.issuperset(map(type, value)) else [self._of_array(item) for item in value]
         unpacked = self.unpack(value)
-        return _sendable(unpacked, type(unpacked) in _IN_ARRAYS)
+        return _checked(unpacked, type(unpacked) in _IN_ARRAYS)

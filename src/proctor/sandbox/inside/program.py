@@ -21,13 +21,13 @@ FOLDER = "program"
 SOURCE_FILE = "solution.py"
 
 
-class Subject:
+class ProgramServer:
     """Its messages come from the examiner, which is trusted, as marshalled Python; its answers go back as JSON."""
 
-    def __init__(self, ear: int, mouth: int, file: str) -> None:
+    def __init__(self, read_fd: int, write_fd: int, file: str) -> None:
         """``file``: where the source lies. Programs read it, as do processes that they start in a fresh interpreter."""
-        self._ear = ear
-        self._mouth = mouth
+        self._read_fd = read_fd
+        self._write_fd = write_fd
         self._file = file
         self._objects: list[Any] = []  # what the tests hold a reference to
         self._numbers: dict[int, int] = {}  # of these, by their identity
@@ -42,8 +42,8 @@ class Subject:
         while True:
             answer = self.answer(message)
             flush()
-            wire.send(self._mouth, answer)
-            message = wire.receive(self._ear, wire.LARGEST)
+            wire.send(self._write_fd, answer)
+            message = wire.receive(self._read_fd, wire.LARGEST)
 
     def answer(self, message: bytes) -> bytes:
         verb, *arguments = marshal.loads(message)
@@ -53,7 +53,7 @@ class Subject:
                 answer.append(changed)
             return plain.dumps(answer)
         except BaseException as error:  # whatever the program raises is its answer
-            return plain.dumps(traces.of_subject(error))
+            return plain.dumps(traces.describe(error))
 
     # What the tests can ask for. An answer is ["ok", value], or what `traces.of_subject` makes of an exception. That to
     # a call ends with a list of the arguments that were changed.
@@ -81,7 +81,7 @@ class Subject:
         except SystemExit as leaving:
             if traces.frames(leaving, SOURCE_FILE):  # it was the program that left
                 raise
-            if not traces.is_an_end(leaving):
+            if not traces.is_success_exit(leaving):
                 raise AssertionError(f"The tests left with sys.exit({leaving.code}).") from None
         return ["ok", None]
 
@@ -94,7 +94,7 @@ class Subject:
             made = isinstance(function, type) and isinstance(found, dict | list | set) and type(found) is function
             answer = ["ok", self._refer(found) if made else self._packer.pack(found)]
         except BaseException as error:
-            answer = [*traces.of_subject(error)]
+            answer = [*traces.describe(error)]
         changes = self._changes(enumerate(positional), arguments) + self._changes(named.items(), options)
         return [*answer, changes]
 
@@ -108,7 +108,7 @@ class Subject:
         """Places of arguments that were changed, with what is there now."""
         changes = []
         for place, was in before:
-            if not plain.is_fixed(after[place]):
+            if not plain.is_immutable(after[place]):
                 now = self._argument_packer.pack(after[place])
                 if _differ(now, was):
                     changes.append((place, now))
@@ -180,7 +180,7 @@ class Subject:
         exec(code, self._module.__dict__)
 
 
-def settle(source: str) -> str:
+def write_source(source: str) -> str:
     """Makes the program's own folder the working folder, and writes the source there, as if it had been started there.
 
     The tests know the path too, see `source_path`.
@@ -212,16 +212,16 @@ def _differ(now: Any, was: Any) -> bool:
 
 def warm_up() -> None:
     """Python fits its code to what it meets in the first calls. Done before the fork, no program has to pay for it."""
-    ear, mouth = os.pipe()
-    subject = Subject(ear, mouth, SOURCE_FILE)
+    read_fd, write_fd = os.pipe()
+    subject = ProgramServer(read_fd, write_fd, SOURCE_FILE)
     program = compile("def f(x): return [x, {'a': (x, 1)}]", SOURCE_FILE, "exec")
     calls = [["call", 0, [1], {}], ["call", 0, [[1, {plain.TAG: "tuple", "v": [1, "a"]}]], {}]]
     for message in (["load", "", program, ["f"]], *calls * 20):
-        wire.send(mouth, subject.answer(marshal.dumps(message)))
-        wire.receive(ear, wire.LARGEST)
+        wire.send(write_fd, subject.answer(marshal.dumps(message)))
+        wire.receive(read_fd, wire.LARGEST)
         flush()
-    os.close(ear)
-    os.close(mouth)
+    os.close(read_fd)
+    os.close(write_fd)
     del sys.modules["solution"]
 
 
@@ -236,7 +236,7 @@ def run_script(code: types.CodeType, file: str) -> int:
     except SystemExit as leaving:
         status = _exit_status(leaving)
     except BaseException as error:
-        sys.stderr.write(traces.of_script(error))
+        sys.stderr.write(traces.script_traceback(error))
         status = 1
     if "threading" in sys.modules:
         sys.modules["threading"]._shutdown()

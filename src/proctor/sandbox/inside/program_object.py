@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from proctor.sandbox.inside.plain import ORIGIN
 
 if TYPE_CHECKING:
-    from proctor.sandbox.inside.test_runner import Link
+    from proctor.sandbox.inside.test_runner import ProgramConnection
 
 # The special names that Python's own types have. Others are protocols of libraries, by which an object may say, for
 # one, at which address its numbers lie.
@@ -35,16 +35,16 @@ class ProgramObject:
     whatever they want to hear: so nothing but another object comes of that, and no number, order or truth of that.
     """
 
-    __slots__ = ("_kind", "_link", "_made", "_mixed", "_target")
+    __slots__ = ("_constructed", "_kind", "_link", "_mixed", "_target")
 
-    def __init__(self, link: Link, target: int, kind: str) -> None:
-        known = {"_link": link, "_target": target, "_kind": kind, "_mixed": False, "_made": False}
+    def __init__(self, link: ProgramConnection, target: int, kind: str) -> None:
+        known = {"_link": link, "_target": target, "_kind": kind, "_mixed": False, "_constructed": False}
         for name, value in known.items():
             object.__setattr__(self, name, value)
 
-    def mark_made(self) -> None:
+    def mark_constructed(self) -> None:
         """The tests have made it themselves, of a class: it is nothing that they look for an answer in."""
-        object.__setattr__(self, "_made", True)
+        object.__setattr__(self, "_constructed", True)
 
     def description(self) -> str:
         return f"<{self._kind} of the program>"
@@ -74,7 +74,7 @@ class ProgramObject:
         return self._link.ask("next", self._target)
 
     def __contains__(self, value: object) -> bool:
-        if self._made:
+        if self._constructed:
             return self._apply("contains", value) is True
         return any(value is item or value == item for item in self)
 

@@ -23,14 +23,14 @@ _POWERFUL = frozenset({
 })  # fmt: skip
 
 
-def leaves_nothing_behind(code: CodeType) -> bool:
+def is_pure(code: CodeType) -> bool:
     if any(change in code.co_code[::2] for change in _CHANGES):
         return False
     if any(name in _POWERFUL or (name.startswith("__") and name != "__name__") for name in code.co_names):
         return False
     if not _imports(code) <= STATELESS:
         return False
-    return all(leaves_nothing_behind(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return all(is_pure(constant) for constant in code.co_consts if isinstance(constant, CodeType))
 
 
 def names(code: CodeType) -> set[str]:

@@ -162,28 +162,30 @@ def base_filter(alone: bool, network: bool = False) -> bytes:
     """`alone`: in namespaces of its own, where a local socket leads to nobody else."""
     program = _head()
     program += [(_ABOVE, 0, 1, _LAST_KNOWN), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
-    program += _on(_CLONE3, _REFUSE | errno.ENOSYS)
+    program += _on_call(_CLONE3, _REFUSE | errno.ENOSYS)
     for numbers in _REFUSED.values():
         if (number := numbers[_COLUMN or 0]) is not None:
-            program += _on(number, _REFUSE | errno.EPERM)
+            program += _on_call(number, _REFUSE | errno.EPERM)
     refused = _REFUSE | errno.EACCES
     if alone:  # only the kind that stays inside: no internet, no host of a virtual machine
         outside = (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK) if network else ()
-        program += _only("socket", 0, (socket.AF_UNIX, *outside), refused)
-        program += _only("socketpair", 0, (socket.AF_UNIX,), refused)
+        program += _allow_values("socket", 0, (socket.AF_UNIX, *outside), refused)
+        program += _allow_values("socketpair", 0, (socket.AF_UNIX,), refused)
     else:  # a local socket would lead to the services of the machine; a pair of streams leads nowhere
-        program += _on(number_of("socket"), refused)
+        program += _on_call(number_of("socket"), refused)
         flags = (0, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
         kinds = tuple(kind | flag for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET) for flag in flags)
-        program += _only("socketpair", 0, (socket.AF_UNIX,), refused) + _only("socketpair", 1, kinds, refused)
+        program += _allow_values("socketpair", 0, (socket.AF_UNIX,), refused) + _allow_values(
+            "socketpair", 1, kinds, refused
+        )
     return _pack(program)
 
 
-def last_filter() -> bytes:
+def program_filter() -> bytes:
     program = _head()
     # Memory that no limit counts, and what would be there for the next program.
     for name in ("memfd_create", "memfd_secret", "msgget", "semget", "shmget"):
-        program += _on(number_of(name), _REFUSE | errno.ENOSYS)
+        program += _on_call(number_of(name), _REFUSE | errno.ENOSYS)
     return _pack([*program, *_without_namespaces()])
 
 
@@ -193,8 +195,8 @@ def namespaces_filter() -> bytes:
 
 
 def _without_namespaces() -> list[tuple[int, int, int, int]]:
-    program = _on(number_of("unshare"), _REFUSE | errno.EPERM)
-    program += _on(number_of("setns"), _REFUSE | errno.EPERM)
+    program = _on_call(number_of("unshare"), _REFUSE | errno.EPERM)
+    program += _on_call(number_of("setns"), _REFUSE | errno.EPERM)
     return [
         *program,
         (_EQUAL, 0, 4, number_of("clone")),
@@ -205,24 +207,24 @@ def _without_namespaces() -> list[tuple[int, int, int, int]]:
     ]
 
 
-def neighbours_filter(process: int) -> bytes:
+def other_processes_filter(process: int) -> bytes:
     """Where no PID namespace hides them: the limits and the rank of other processes stay as they are."""
     refused = _REFUSE | errno.EPERM
-    program = _head() + _on(number_of("ioprio_set"), refused) + _on(number_of("mq_open"), refused)
+    program = _head() + _on_call(number_of("ioprio_set"), refused) + _on_call(number_of("mq_open"), refused)
     for name in ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"):
-        program += _only(name, 0, (0, process), refused)
-    program += _on(number_of("setpriority"), refused)
+        program += _allow_values(name, 0, (0, process), refused)
+    program += _on_call(number_of("setpriority"), refused)
     return _pack(program)
 
 
 def own_signals_filter(process: int) -> bytes:
     """Where neither a PID namespace nor Landlock keeps signals in: a program may signal only its first process."""
     refused = _REFUSE | errno.EPERM
-    program = _head() + _on(_PIDFD_SEND_SIGNAL, refused)
+    program = _head() + _on_call(_PIDFD_SEND_SIGNAL, refused)
     for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-        program += _only(name, 0, (process,), refused)
+        program += _allow_values(name, 0, (process,), refused)
     for name, words in (("fcntl", (fcntl.F_SETOWN, _SETOWN_EX)), ("ioctl", _SETOWN_BY_IOCTL)):
-        program += _never(name, 1, words, refused)  # signals of a file, to whom one likes
+        program += _refuse_values(name, 1, words, refused)  # signals of a file, to whom one likes
     return _pack(program)
 
 
@@ -231,21 +233,21 @@ def files_filter(lengths_are_safe: bool) -> bytes:
 
     `lengths_are_safe`: Landlock sees to these itself.
     """
-    program = _head() + _never("ioctl", 1, _SET_FILE_FLAGS, _REFUSE | errno.EPERM)
+    program = _head() + _refuse_values("ioctl", 1, _SET_FILE_FLAGS, _REFUSE | errno.EPERM)
     for *numbers, error in _FILES.values():
         if (number := numbers[_COLUMN or 0]) is not None:
-            program += _on(number, _REFUSE | error)
+            program += _on_call(number, _REFUSE | error)
     if not lengths_are_safe:
         refused = _REFUSE | errno.EACCES
-        program += _on(number_of("truncate"), refused) + _on(_OPENAT2, _REFUSE | errno.ENOSYS)
+        program += _on_call(number_of("truncate"), refused) + _on_call(_OPENAT2, _REFUSE | errno.ENOSYS)
         reading_and_truncating = [
             (_ANY_BIT, 0, 2, os.O_TRUNC),
             (_ANY_BIT, 1, 0, os.O_ACCMODE),
             (_RETURN, 0, 0, refused),
         ]
-        program += _about(number_of("openat"), 2, reading_and_truncating)
+        program += _on_argument(number_of("openat"), 2, reading_and_truncating)
         if os.uname().machine == "x86_64":
-            program += _about(_OPEN_X86, 1, reading_and_truncating)
+            program += _on_argument(_OPEN_X86, 1, reading_and_truncating)
     return _pack(program)
 
 
@@ -271,24 +273,24 @@ def _head() -> list[tuple[int, int, int, int]]:
     ]
 
 
-def _on(number: int, answer: int) -> list[tuple[int, int, int, int]]:
+def _on_call(number: int, answer: int) -> list[tuple[int, int, int, int]]:
     return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
 
 
-def _only(name: str, argument: int, allowed: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
+def _allow_values(name: str, argument: int, allowed: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
     """The call is refused unless that argument of it is one of these."""
     compare = [(_EQUAL, len(allowed) - index, 0, value) for index, value in enumerate(allowed)]
-    return _about(number_of(name), argument, [*compare, (_RETURN, 0, 0, answer)])
+    return _on_argument(number_of(name), argument, [*compare, (_RETURN, 0, 0, answer)])
 
 
-def _never(name: str, argument: int, refused: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
+def _refuse_values(name: str, argument: int, refused: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
     """The call is refused if that argument of it is one of these."""
     *first, last = refused
     compare = [(_EQUAL, len(first) - index, 0, value) for index, value in enumerate(first)]
-    return _about(number_of(name), argument, [*compare, (_EQUAL, 0, 1, last), (_RETURN, 0, 0, answer)])
+    return _on_argument(number_of(name), argument, [*compare, (_EQUAL, 0, 1, last), (_RETURN, 0, 0, answer)])
 
 
-def _about(number: int, argument: int, steps: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+def _on_argument(number: int, argument: int, steps: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
     """Steps that look at an argument of one call. What they let through meets the rest of the filter."""
     body = [(_LOAD, 0, 0, _ARGUMENT_AT + 8 * argument), *steps, (_LOAD, 0, 0, _NUMBER_AT)]
     return [(_EQUAL, 0, len(body), number), *body]

@@ -23,16 +23,23 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from proctor.sandbox.inside import scratch, traces, watch, zygote
-from proctor.sandbox.inside.supervisor import HARNESS, JOBS, HarnessGoneError, Outputs, Supervisor, enter
+from proctor.sandbox.inside import process_tree, scratch, traces, zygote
+from proctor.sandbox.inside.supervisor import (
+    HARNESS,
+    JOBS,
+    HarnessExitedError,
+    OutputFiles,
+    Supervisor,
+    enter_isolation,
+)
 
 CALL = struct.Struct("<dd4Q")  # seconds, wall seconds, memory, output, disk, processes
 # What the harness says of a call that is under way: its clock stands still while it waits for the harness.
 PAUSE, RESUME, FINISH = b"p", b"r", b"f"
 _PAYLOAD = HARNESS + 1
 _OPEN_FILES = 1024
-_TICK = 0.1
-_SHORTEST = 0.005
+_POLL_INTERVAL = 0.1
+_SHORTEST_INTERVAL = 0.005
 
 Service = Callable[[int], None]
 """Answers one call over a socket, in the process that was made for it."""
@@ -57,14 +64,14 @@ class ServiceSupervisor(Supervisor):
                 continue
             try:
                 self._answer(message, descriptors[0])
-            except HarnessGoneError:
+            except HarnessExitedError:
                 return
 
     def close(self) -> None:
         os.kill(self._zygote, signal.SIGKILL)
         os.waitpid(self._zygote, 0)
         if not self._plan["pid_namespace"]:
-            watch.end_descendants(set())
+            process_tree.end_descendants(set())
 
     def _answer(self, message: bytes, channel: int) -> None:
         """One call, from fork to clean-up."""
@@ -74,15 +81,15 @@ class ServiceSupervisor(Supervisor):
         end = self._start_process(self._limits(seconds, memory, disk, processes), outputs, channel, channel)
         os.close(channel)
         try:
-            stopped = self._watch_call(end, _Clock(started), seconds, wall_seconds, memory, outputs, output)
+            stopped = self._watch_call(end, _PausableClock(started), seconds, wall_seconds, memory, outputs, output)
             alive = not select.select([end], [], [], 0)[0]
             if alive:
                 signal.pidfd_send_signal(end, signal.SIGKILL)
             status, cpu, resident = self._ended()
-            cpu += self._clear_room()
+            cpu += self._kill_leftovers()
             code = None if alive else os.waitstatus_to_exitcode(status)
             self._send_end(stopped, code, cpu, resident, time.monotonic() - started, outputs, output)
-            scratch.empty(self._scratch, self._islands)
+            scratch.empty(self._scratch, self._mount_points)
         finally:
             for descriptor in (end, *outputs):
                 os.close(descriptor)
@@ -90,23 +97,23 @@ class ServiceSupervisor(Supervisor):
     def _watch_call(
         self,
         end: int,
-        clock: _Clock,
+        clock: _PausableClock,
         seconds: float,
         wall_seconds: float,
         memory: int,
-        outputs: Outputs,
+        outputs: OutputFiles,
         output: int,
     ) -> str:
         """Waits for its end. Returns '' when it came, else why the call must end now."""
         poll = select.poll()
         for descriptor in (end, JOBS, HARNESS):
             poll.register(descriptor, select.POLLIN)
-        meter = watch.Meter(os.getpid(), self._zygote)
-        wait = min(_TICK, seconds)
+        meter = process_tree.Meter(os.getpid(), self._zygote)
+        wait = min(_POLL_INTERVAL, seconds)
         while True:
             ready = dict(poll.poll(wait * 1000))
             if HARNESS in ready:
-                raise HarnessGoneError
+                raise HarnessExitedError
             if end in ready:
                 return ""
             if JOBS in ready and self._heed(clock):
@@ -122,21 +129,21 @@ class ServiceSupervisor(Supervisor):
                 return "output"
             if used.resident_bytes > memory and used.memory_bytes() > memory:
                 return "memory"
-            wait = max(_SHORTEST, min(_TICK, seconds - own, wall_seconds - wall))
+            wait = max(_SHORTEST_INTERVAL, min(_POLL_INTERVAL, seconds - own, wall_seconds - wall))
 
-    def _heed(self, clock: _Clock) -> bool:
+    def _heed(self, clock: _PausableClock) -> bool:
         """What the harness says of the call; whether it shall end."""
         said = self._calls.recv(CALL.size)
         if not said:
-            raise HarnessGoneError
+            raise HarnessExitedError
         if said == PAUSE:
             clock.pause()
         elif said == RESUME:
             clock.resume()
         return said == FINISH
 
-    def _start_examiner(self) -> None:
-        self._examiner = os.getpid()  # nobody stands between a call and the harness
+    def _start_test_runner(self) -> None:
+        self._test_runner = os.getpid()  # nobody stands between a call and the harness
 
     def _make_zygote(self, line: socket.socket) -> zygote.Zygote:
         return _Zygote(self._plan, line, self._service)
@@ -147,13 +154,13 @@ class _Zygote(zygote.Zygote):
         super().__init__(plan, line)
         self._service = service
 
-    def _serve(self, ear: int, mouth: int) -> None:
-        os.close(mouth)
-        self._service(ear)
+    def _serve(self, read_fd: int, write_fd: int) -> None:
+        os.close(write_fd)
+        self._service(read_fd)
         os._exit(0)
 
 
-class _Clock:
+class _PausableClock:
     """The wall clock of a call, without the time in which it waits for the harness."""
 
     def __init__(self, started: float) -> None:
@@ -173,7 +180,7 @@ class _Clock:
 
 
 def main() -> None:
-    plan = enter(_OPEN_FILES)
+    plan = enter_isolation(_OPEN_FILES)
     sys.path[:] = plan["path"]
     sys.prefix, sys.exec_prefix = plan["prefixes"]  # which a Python without `site` takes from where it was installed
     sys.argv = [""]

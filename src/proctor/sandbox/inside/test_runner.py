@@ -19,7 +19,7 @@ from types import BuiltinMethodType, CodeType, MethodType, MethodWrapperType, Mo
 from typing import Any, NoReturn
 
 from proctor.sandbox.inside import arguments, commands, kernel, plain, purity, traces, wire
-from proctor.sandbox.inside import program as subject
+from proctor.sandbox.inside import program as program_process
 from proctor.sandbox.inside.plain import Packer, Unpacker
 from proctor.sandbox.inside.program_object import NotPlainError, ProgramObject, derived
 
@@ -28,25 +28,31 @@ _LARGEST_ANSWER = 64 << 20
 _LARGEST_PRODUCT = 128 << 20
 _MEMORY = 2 << 30
 _DETAIL = 4000
-_SHOWN = 300
-_REMEMBERED = 256
+_LONGEST_REPR = 300
+_CACHE_SIZE = 256
 # Modules that tests may use without an import of their own, where the program has one. The name decides, and never what
 # the program has imported under it.
 _LIBRARIES = {"np": "numpy", "numpy": "numpy", "pd": "pandas", "pandas": "pandas"}
 _MODULES = sys.stdlib_module_names | _LIBRARIES.keys()
 # Tests with these reach into the process of what they test: they replace parts of its modules, take over what it prints
 # or reads, run its coroutines.
-_BESIDE = ({"asyncio"}, {"redirect_stderr"}, {"redirect_stdout"}, {"unittest.mock", "patch"}, {"mock", "patch"})
+_IN_PROCESS_NAMES = (
+    {"asyncio"},
+    {"redirect_stderr"},
+    {"redirect_stdout"},
+    {"unittest.mock", "patch"},
+    {"mock", "patch"},
+)
 _STREAMS = frozenset({"stdin", "stdout", "stderr"})
-_NONSENSE = (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError)
-_END_TIMEOUT = 10_000  # milliseconds for a program that closed its line to end, also on a busy machine
+_INVALID_ANSWER_ERRORS = (TypeError, KeyError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError)
+_EXIT_TIMEOUT_MS = 10_000  # milliseconds for a program that closed its line to end, also on a busy machine
 # Tests that import these run in a process of their own. The imports, with those that `unittest.main` makes on the way,
 # take longer than all else that such a process does, and longer on Python 3.12 and 3.13 than on 3.11. So they happen
 # once, before the fork: none of these modules keeps a state that one fork could hand to the next.
 _IMPORTED_BEFORE_FORK = {"unittest": ("unittest", "locale", "shutil"), "unittest.mock": ("unittest.mock",)}
 
 
-class SubjectEndedError(BaseException):
+class ProgramExitedError(BaseException):
     """The program is gone: it crashed, left, or ran out of memory. Not an Exception, so that tests let it through."""
 
 
@@ -56,7 +62,7 @@ def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     gc.enable()
     importlib.import_module("random")  # not in the warden: it seeds itself anew in every fork
-    exams = Exams(subject.source_path(os.getcwd()))
+    runner = JobRunner(program_process.source_path(os.getcwd()))
     while True:
         order, descriptors, _, _ = socket.recv_fds(orders, 8, 3)
         if not order:
@@ -65,7 +71,7 @@ def serve(orders: socket.socket, jobs: int, verdicts: socket.socket) -> None:
         job, blob = _read_job(jobs, length)
         if length > LARGE_JOB:
             orders.send(b"r")
-        report, product = exams.hold(job, blob, Link(*descriptors))
+        report, product = runner.run(job, blob, ProgramConnection(*descriptors))
         report["detail"] = report["detail"][-_DETAIL:]  # a message has room for so much
         # Half a surrogate pair is a character that no message can carry.
         socket.send_fds(verdicts, [json.dumps(report, ensure_ascii=False).encode(errors="replace")], product)
@@ -85,25 +91,25 @@ def _read_job(jobs: int, length: int) -> tuple[dict[str, Any], bytes]:
     return json.loads(data[4 : 4 + size]), data[4 + size :]
 
 
-class Exams:
+class JobRunner:
     """Holds exams; remembers tests it has compiled, because the samples of one problem share them."""
 
     def __init__(self, source_path: str) -> None:
         self._source_path = source_path
-        self._papers: dict[tuple[str, str], CompiledTests] = {}
+        self._compiled_tests: dict[tuple[str, str], CompiledTests] = {}
 
-    def hold(self, job: dict[str, Any], blob: bytes, link: Link) -> tuple[dict[str, Any], list[int]]:
+    def run(self, job: dict[str, Any], blob: bytes, link: ProgramConnection) -> tuple[dict[str, Any], list[int]]:
         """The report, and what a compiler made, if that was asked for."""
         try:
             if job["command"]:
-                commands.lay_out(job["files"], blob)
+                commands.write_files(job["files"], blob)
                 report = link.run(["command", job["command"], job["environment"], job["stdin"]])
-                return _collected(report) if job["collect"] else (report, [])
-            return self._hold(job, link), []
+                return _collect_product(report) if job["collect"] else (report, [])
+            return self._run_python(job, link), []
         except BaseException as error:  # a fault of ours, not the program's
-            return {"outcome": "sandbox error", "detail": f"examiner: {traces.summary(error)}"}, []
+            return {"outcome": "sandbox error", "detail": f"test runner: {traces.summary(error)}"}, []
 
-    def _hold(self, job: dict[str, Any], link: Link) -> dict[str, Any]:
+    def _run_python(self, job: dict[str, Any], link: ProgramConnection) -> dict[str, Any]:
         try:
             program = compile(job["source"], self._source_path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -112,35 +118,35 @@ class Exams:
         if job["testing"] == "exit status":
             return link.run(["script", job["source"], program, job["stdin"]])
         try:
-            paper = self._paper(job["tests"], job["prelude"])
+            compiled = self._compile_tests(job["tests"], job["prelude"])
         except (SyntaxError, ValueError) as error:
             return {"outcome": "sandbox error", "detail": f"The tests do not compile: {traces.summary(error)}"}
-        if paper.beside and job["testing"] != "in-process":
+        if compiled.in_process and job["testing"] != "in-process":
             return {"outcome": "not plain", "detail": ""}
         if job["testing"] == "in-process":
-            return _judge(link, lambda: link.test(job["source"], paper.prelude, program, paper.tests), "")
+            return _report(link, lambda: link.test(job["source"], compiled.prelude, program, compiled.tests), "")
 
-        def exam() -> dict[str, Any]:
-            space = _tests_module(paper.prelude).__dict__
+        def run_tests() -> dict[str, Any]:
+            space = _tests_module(compiled.prelude).__dict__
 
             def run() -> None:
-                _add_program(space, link, paper, program, job)
-                exec(paper.tests, space)
+                _add_program(space, link, compiled, program, job)
+                exec(compiled.tests, space)
 
-            report = _judge(link, run, job["tests"])
+            report = _report(link, run, job["tests"])
             space.clear()  # its functions refer to it, and it to them
             return report
 
         sys.modules["random"].seed(0)  # tests that draw their cases draw the same ones every time
-        return exam() if paper.pure else _apart(exam)
+        return run_tests() if compiled.pure else _run_in_fork(run_tests)
 
-    def _paper(self, tests: str, prelude: str) -> CompiledTests:
+    def _compile_tests(self, tests: str, prelude: str) -> CompiledTests:
         key = tests, prelude
-        if key not in self._papers:
-            if len(self._papers) >= _REMEMBERED:
-                self._papers.clear()
-            self._papers[key] = CompiledTests(tests, prelude)
-        return self._papers[key]
+        if key not in self._compiled_tests:
+            if len(self._compiled_tests) >= _CACHE_SIZE:
+                self._compiled_tests.clear()
+            self._compiled_tests[key] = CompiledTests(tests, prelude)
+        return self._compiled_tests[key]
 
 
 class CompiledTests:
@@ -149,14 +155,16 @@ class CompiledTests:
     def __init__(self, tests: str, prelude: str) -> None:
         self.tests = compile(tests, "tests.py", "exec", dont_inherit=True)
         self.names = sorted(purity.names(self.tests))
-        self.beside = any(map({*self.names}.issuperset, _BESIDE)) or purity.sets_attribute(self.tests, _STREAMS)
+        self.in_process = any(map({*self.names}.issuperset, _IN_PROCESS_NAMES)) or purity.sets_attribute(
+            self.tests, _STREAMS
+        )
         self.prelude = _compile_prelude(prelude, self.names)
         self.modules = purity.owners(self.tests, _MODULES)
         """Names that stand for modules wherever the tests use them."""
         self.pure = (
             self.modules <= purity.STATELESS
-            and purity.leaves_nothing_behind(self.tests)
-            and (self.prelude is None or purity.leaves_nothing_behind(self.prelude))
+            and purity.is_pure(self.tests)
+            and (self.prelude is None or purity.is_pure(self.prelude))
         )
         for name in _IMPORTED_BEFORE_FORK.keys() & self.names:
             for module in _IMPORTED_BEFORE_FORK[name]:
@@ -173,23 +181,25 @@ def _compile_prelude(prelude: str, names: list[str]) -> CodeType | None:
         return None
 
 
-def _apart(exam: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _run_in_fork(run_tests: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """In a process of its own, for tests that might leave something behind: a changed module, a file, a process."""
-    ear, mouth = os.pipe()
+    read_fd, write_fd = os.pipe()
     process = os.fork()
     if process == 0:
         try:
             os.setpgid(0, 0)
-            wire.send(mouth, json.dumps(exam()).encode())
+            wire.send(write_fd, json.dumps(run_tests()).encode())
         finally:
             os._exit(0)
-    os.close(mouth)
+    os.close(write_fd)
     end = os.pidfd_open(process)
     told: dict[str, Any] | None = None
-    if ear in select.select([ear, end], [], [])[0]:  # else something that the tests started may still hold the pipe
+    if (
+        read_fd in select.select([read_fd, end], [], [])[0]
+    ):  # else something that the tests started may still hold the pipe
         with contextlib.suppress(wire.BrokenMessageError):
-            told = json.loads(wire.receive(ear, _LARGEST_ANSWER))
-    os.close(ear)
+            told = json.loads(wire.receive(read_fd, _LARGEST_ANSWER))
+    os.close(read_fd)
     os.close(end)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process, signal.SIGKILL)
@@ -200,10 +210,10 @@ def _apart(exam: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return told or {"outcome": "failed", "detail": f"The tests ended with status {status}."}
 
 
-def _collected(report: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+def _collect_product(report: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """The compiler's product as a file that lies nowhere, written as: length of the list, the list, the contents."""
     try:
-        files, contents = commands.collect(_LARGEST_PRODUCT)
+        files, contents = commands.collect_files(_LARGEST_PRODUCT)
     except OSError as error:
         return {**report, "outcome": "failed", "detail": f"What was made cannot be used: {error}."}, []
     listed = json.dumps(files).encode()
@@ -213,17 +223,17 @@ def _collected(report: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
     return report, [product]
 
 
-class Link:
+class ProgramConnection:
     """Asks the subject. Remembers how it ended, because tests may swallow what is raised here."""
 
-    def __init__(self, ear: int, mouth: int, end: int) -> None:
-        self._ear = ear
-        self._mouth = mouth
-        self._end = end
+    def __init__(self, read_fd: int, write_fd: int, end: int) -> None:
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._program_pidfd = end
         self._packer = Packer(self._refer)
         self._unpacker = Unpacker(self._remote, self._derived)
         self._poll = select.poll()
-        self._poll.register(ear, select.POLLIN)
+        self._poll.register(read_fd, select.POLLIN)
         self._poll.register(end, select.POLLIN)
         self._names: dict[int, str] = {}
         self._given: list[Any] = []
@@ -240,7 +250,7 @@ class Link:
 
     def run(self, message: list[Any]) -> dict[str, Any]:
         """A whole program: how it ended, the warden will say."""
-        wire.send(self._mouth, marshal.dumps(message))
+        wire.send(self._write_fd, marshal.dumps(message))
         self._await_end(None)
         return {"outcome": "ended", "detail": ""}
 
@@ -284,7 +294,7 @@ class Link:
             self._take_over(answer[-1], positional, named)
         value, name = self._value(answer), self._names.get(target, "it")
         if type(value) is ProgramObject and name[0].isupper():  # as classes are called
-            value.mark_made()
+            value.mark_constructed()
         self.last_call = (name, positional, value)
         return value
 
@@ -292,8 +302,8 @@ class Link:
         try:
             for place, packed in changes:
                 old = named[place] if type(place) is str else positional[place]
-                arguments.take_over(old, self._unpacker.unpack(packed))
-        except _NONSENSE as wrong:
+                arguments.update_in_place(old, self._unpacker.unpack(packed))
+        except _INVALID_ANSWER_ERRORS as wrong:
             self._give_up(wrong)
 
     def ask(self, verb: str, target: int, *rest: Any) -> Any:
@@ -301,21 +311,21 @@ class Link:
 
     def _ask(self, message: list[Any]) -> list[Any]:
         if self.ended:
-            raise SubjectEndedError
+            raise ProgramExitedError
         try:
-            wire.send(self._mouth, marshal.dumps(message))
-            if not any(descriptor == self._ear for descriptor, _ in self._poll.poll()):
+            wire.send(self._write_fd, marshal.dumps(message))
+            if not any(descriptor == self._read_fd for descriptor, _ in self._poll.poll()):
                 raise BrokenPipeError
-            answer = plain.loads(wire.receive(self._ear, _LARGEST_ANSWER))
+            answer = plain.loads(wire.receive(self._read_fd, _LARGEST_ANSWER))
             if type(answer) is not list or not answer:
                 raise ValueError("no answer")
             if len(answer) > 2 and type(answer[-1]) is dict:
                 self._renew(answer.pop())
             return answer
         except (OSError, wire.BrokenMessageError) as error:
-            self._await_end(_END_TIMEOUT)
+            self._await_end(_EXIT_TIMEOUT_MS)
             self.ended = ("ended", f"The program closed its line to the tests: {error}")
-            raise SubjectEndedError from None
+            raise ProgramExitedError from None
         except (ValueError, RecursionError) as error:
             self._give_up(error)
 
@@ -323,12 +333,12 @@ class Link:
         """Data of the program that are others now. What the tests have themselves under a name stays theirs."""
         try:
             self.space |= {name: self._unpacker.unpack(changed[name]) for name in self.data & changed.keys()}
-        except _NONSENSE as wrong:
+        except _INVALID_ANSWER_ERRORS as wrong:
             self._give_up(wrong)
 
     def _await_end(self, milliseconds: int | None) -> None:
         poll = select.poll()
-        poll.register(self._end, select.POLLIN)
+        poll.register(self._program_pidfd, select.POLLIN)
         poll.poll(milliseconds)
 
     def _value(self, answer: list[Any], ending: bool = False) -> Any:
@@ -350,13 +360,13 @@ class Link:
                     "memory": ("memory", "MemoryError"),
                     "processes": ("timeout", "The program started processes until no more were allowed."),
                 }[answer[0]]
-        except _NONSENSE as wrong:
+        except _INVALID_ANSWER_ERRORS as wrong:
             self._give_up(wrong)
-        raise error or SubjectEndedError
+        raise error or ProgramExitedError
 
     def _give_up(self, wrong: Exception) -> NoReturn:
         self.ended = ("failed", f"The program's answer is no plain data: {type(wrong).__name__}")
-        raise SubjectEndedError
+        raise ProgramExitedError
 
     def _class_of(self, name: Any, builtin: Any) -> type[Exception]:
         """The program's own exceptions are told apart by name, and caught like the built-in one they derive from."""
@@ -424,20 +434,20 @@ def _tests_module(prelude: CodeType | None) -> ModuleType:
 
 
 def _add_program(
-    space: dict[str, Any], link: Link, paper: CompiledTests, program: CodeType, job: dict[str, Any]
+    space: dict[str, Any], link: ProgramConnection, compiled: CompiledTests, program: CodeType, job: dict[str, Any]
 ) -> None:
     """The entry point, and all that only the program defines among the names that the tests use."""
-    used = [name for name in paper.names if name not in space]
+    used = [name for name in compiled.names if name not in space]
     missing = [name for name in used if not hasattr(builtins, name)]
     entry_point = job["entry_point"]
     if entry_point:
         missing.append(entry_point)
     # Tests that use nothing but built-in names mean the program's own function of such a name. Otherwise the tests'
     # built-ins are not the program's business.
-    link.stops = "StopIteration" in paper.names
-    space.update(link.load(job["source"], program, missing or used, paper.modules - {entry_point}))
+    link.stops = "StopIteration" in compiled.names
+    space.update(link.load(job["source"], program, missing or used, compiled.modules - {entry_point}))
     if link.data:
-        link.data -= purity.stored(paper.tests)
+        link.data -= purity.stored(compiled.tests)
         link.space = space
 
 
@@ -450,17 +460,17 @@ def _exception(kind: type[Exception], message: str) -> Exception:
         return error
 
 
-def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:
+def _report(link: ProgramConnection, run: Callable[[], None], tests: str) -> dict[str, Any]:
     try:
         run()
         outcome, detail = "passed", ""
-    except SubjectEndedError:
+    except ProgramExitedError:
         outcome, detail = "failed", ""
     except MemoryError:
         outcome, detail = "memory", "MemoryError while testing"
     except BaseException as error:
-        outcome, detail = "failed", _explain(error, tests, link.last_call)
-        if isinstance(error, SystemExit) and traces.is_an_end(error):
+        outcome, detail = "failed", _describe_failure(error, tests, link.last_call)
+        if isinstance(error, SystemExit) and traces.is_success_exit(error):
             outcome, detail = "passed", ""
     if link.not_plain:
         return {"outcome": "not plain", "detail": detail}
@@ -469,18 +479,18 @@ def _judge(link: Link, run: Callable[[], None], tests: str) -> dict[str, Any]:
     return {"outcome": outcome, "detail": detail}
 
 
-def _explain(error: BaseException, tests: str, last_call: tuple[str, tuple[Any, ...], Any] | None) -> str:
+def _describe_failure(error: BaseException, tests: str, last_call: tuple[str, tuple[Any, ...], Any] | None) -> str:
     told = traces.frames(error, "tests.py", tests) + getattr(error, "told", "") + traces.summary(error)
     if isinstance(error, AssertionError) and last_call:
         name, arguments, value = last_call
-        shown = ", ".join(_short(argument) for argument in arguments)
-        told += f"\nThe last call before: {name}({shown}) returned {_short(value)}"
+        shown = ", ".join(_short_repr(argument) for argument in arguments)
+        told += f"\nThe last call before: {name}({shown}) returned {_short_repr(value)}"
     return told
 
 
-def _short(value: object) -> str:
+def _short_repr(value: object) -> str:
     try:
         text = value.description() if type(value) is ProgramObject else repr(value)
     except Exception:
         text = f"<{type(value).__name__}>"
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
+    return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + " …"

@@ -9,19 +9,19 @@ _MESSAGE = 2000
 _LINE = 300
 
 
-def of_subject(error: BaseException) -> list[str]:
+def describe(error: BaseException) -> list[str]:
     """An exception of the program, told as plain data: kind, class, nearest built-in class, message, frames."""
     if isinstance(error, SystemExit):
         return ["exit", _text(error.code)]
     if isinstance(error, MemoryError):
         return ["memory"]
-    if _started_too_many(error):
+    if _hit_process_limit(error):
         return ["processes"]
     builtin = nearest_builtin(type(error)).__name__
     return ["raise", type(error).__name__, builtin, _text(error), frames(error, "solution.py")]
 
 
-def is_an_end(leaving: SystemExit) -> bool:
+def is_success_exit(leaving: SystemExit) -> bool:
     """Whether tests that leave this way, as unittest does, say that all was well."""
     return leaving.code is None or (isinstance(leaving.code, int) and leaving.code == 0)
 
@@ -30,7 +30,7 @@ def nearest_builtin(kind: type) -> type:
     return next((base for base in kind.__mro__ if base.__module__ == "builtins"), Exception)
 
 
-def of_script(error: BaseException) -> str:
+def script_traceback(error: BaseException) -> str:
     return "".join(["Traceback (most recent call last):\n", frames(error, "solution.py"), summary(error), "\n"])
 
 
@@ -61,7 +61,7 @@ def _is_of(path: str | None, file: str) -> bool:
     return path is not None and (path == file or path.endswith(f"/{file}"))
 
 
-def _started_too_many(error: BaseException) -> bool:
+def _hit_process_limit(error: BaseException) -> bool:
     """Whether the limit on processes and threads is what the program ran into."""
     if isinstance(error, BlockingIOError):  # what fork raises; programs have no other reason to meet it
         return error.errno == errno.EAGAIN

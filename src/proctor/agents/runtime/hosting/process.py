@@ -22,7 +22,7 @@ from proctor.agents.runtime.hosting.isolation import Room
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
 from proctor.agents.runtime.shielding import completed
-from proctor.sandbox.isolated import Enclosed
+from proctor.sandbox.isolated import IsolatedCommand
 
 DYING = 10.0  # seconds between the end of the channel and the word of the guardian how the process ended
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
@@ -54,7 +54,7 @@ class HostProcess:
     def __init__(self, log: Path, memory: int, room: Room | None, handed: Sequence[int]) -> None:
         self.log, self._memory = log, memory
         self._room, self._handed = room, handed
-        self._enclosed: Enclosed | None = None
+        self._enclosed: IsolatedCommand | None = None
         self.closed_at: float | None = None  # when its channel was closed, by time.monotonic(): mostly by its death
         self.pulse, self._pulse_file = Pulse.create()
         self.noticed: Callable[[Any], None] = lambda value: None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_STRETCHES = 1000  # between reads, for which a thread may still turn out to have waited
+_INTERVALS = 1000  # between reads, for which a thread may still turn out to have waited
 
 Process = tuple[int, list[str]]  # its number, and the fields of its `stat` from the state on
 
@@ -19,7 +19,7 @@ class Meter:
     """Of one program and of the examiner while it judges that program. Made when the program starts."""
 
     def __init__(self, examiner: int, zygote: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._examiner = examiner
+        self._test_runner = examiner
         self._zygote = zygote
         self._clock = clock
         self._cpu_clock = ~examiner << 3 | 2  # the kernel's name for the processor time of a process
@@ -29,14 +29,14 @@ class Meter:
         self._waited_of: dict[int, float] = {}
         self._waited_seconds = 0.0
         self._read_at = clock()
-        self._not_waited: deque[tuple[float, float]] = deque(maxlen=_STRETCHES)  # the end of each, and its seconds
+        self._not_waited: deque[tuple[float, float]] = deque(maxlen=_INTERVALS)  # the end of each, and its seconds
 
     def read(self) -> ProcessUsage:
-        waited_of = _waited(self._examiner, 1)
+        waited_of = _waiting_seconds(self._test_runner, 1)
         everybody = _all_processes()
         usage = ProcessUsage(
             cpu_seconds=time.clock_gettime(self._cpu_clock) - self._cpu_before,
-            processes=[e for e in _below(os.getpid(), everybody, {self._examiner}) if e[0] != self._zygote],
+            processes=[e for e in _descendants_of(os.getpid(), everybody, {self._test_runner}) if e[0] != self._zygote],
         )
         # A process that ends unnoticed takes its account with it, so what was seen of it is kept.
         self._cpu_seen += sum(max(0.0, cpu - self._cpu_of.get(process, 0.0)) for process, cpu in usage.cpu_of.items())
@@ -45,8 +45,8 @@ class Meter:
         if not self._not_waited:  # the examiner has judged other programs before
             self._waited_of = dict(waited_of)
         # Tests that run in a process of their own wait for a processor as well.
-        for process, fields in _below(self._examiner, everybody, set()):
-            waited_of |= _waited(process, int(fields[17]))
+        for process, fields in _descendants_of(self._test_runner, everybody, set()):
+            waited_of |= _waiting_seconds(process, int(fields[17]))
         usage.waited_seconds = self._count_waiting(waited_of | usage.waited_of)
         return usage
 
@@ -96,7 +96,7 @@ class ProcessUsage:
             tables = _page_tables(process)
             self._tables += tables
             self.resident_bytes += int(fields[21]) * _PAGE + tables
-            self.waited_of |= _waited(process, int(fields[17]))
+            self.waited_of |= _waiting_seconds(process, int(fields[17]))
 
     def own_seconds(self, wall_seconds: float) -> float:
         """The clock that counts: the wall clock without the waiting, and never less than the processor time."""
@@ -116,7 +116,7 @@ class ProcessUsage:
 
 def descendants(without: set[int]) -> list[Process]:
     """Every process below this one, but for those named and theirs."""
-    return _below(os.getpid(), _all_processes(), without)
+    return _descendants_of(os.getpid(), _all_processes(), without)
 
 
 def _all_processes() -> dict[int, list[str]]:
@@ -131,7 +131,7 @@ def _all_processes() -> dict[int, list[str]]:
     return fields_of
 
 
-def _below(top: int, fields_of: dict[int, list[str]], without: set[int]) -> list[Process]:
+def _descendants_of(top: int, fields_of: dict[int, list[str]], without: set[int]) -> list[Process]:
     below = {top}
     found = []
     grown = True
@@ -161,7 +161,7 @@ def end_descendants(without: set[int]) -> None:
                 continue
 
 
-def threads_of(user: int) -> int:
+def count_threads(user: int) -> int:
     """How many a user has on the machine, as far as one can see."""
     count = 0
     for name in os.listdir("/proc"):
@@ -181,7 +181,7 @@ def _page_tables(process: int) -> int:
         return 0
 
 
-def _waited(process: int, threads: int) -> dict[int, float]:
+def _waiting_seconds(process: int, threads: int) -> dict[int, float]:
     """How long each of its threads has waited for a processor."""
     places = {process: f"/proc/{process}/schedstat"}
     if threads > 1:

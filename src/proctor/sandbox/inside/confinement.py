@@ -23,12 +23,12 @@ DEVICE_LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), 
 _INODES = 16_384
 
 
-def raise_walls(plan: dict[str, Any]) -> None:
-    if plan["walls"] == "kernel":
+def isolate(plan: dict[str, Any]) -> None:
+    if plan["namespace_backend"] == "kernel":
         _enter_namespaces(plan["user_namespace"], plan.get("network", False))
-        _build_room(plan)
-    elif plan["walls"] == "bubblewrap":
-        _finish_bubblewraps_room(plan)
+        _build_root(plan)
+    elif plan["namespace_backend"] == "bubblewrap":
+        _finish_bubblewrap(plan)
     kernel.adopt_orphans()
     kernel.set_no_new_privileges()
     if plan["landlock"]:
@@ -66,7 +66,7 @@ def _enter_namespaces(as_ordinary_user: bool, network: bool) -> None:
     kernel.die_with_parent()
 
 
-def _build_room(plan: dict[str, Any]) -> None:
+def _build_root(plan: dict[str, Any]) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)  # any folder will do: it is left at once
     os.chdir("/tmp")
@@ -78,9 +78,9 @@ def _build_room(plan: dict[str, Any]) -> None:
     scratch = "/new" + plan["scratch"]
     os.makedirs(scratch)
     kernel.mount("tmpfs", scratch, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode=1777,{_size(plan)}")
-    for island in plan["islands"]:
-        os.mkdir(f"/new{island}")
-        kernel.mount("tmpfs", f"/new{island}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
+    for mount_point in plan["mount_points"]:
+        os.mkdir(f"/new{mount_point}")
+        kernel.mount("tmpfs", f"/new{mount_point}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
     for folder in plan["folders"]:
         _bind_read_only(f"/old{folder}", f"/new{folder}")
     for source, target in plan.get("binds", ()):
@@ -88,14 +88,14 @@ def _build_room(plan: dict[str, Any]) -> None:
     for place in plan["hidden"]:
         kernel.mount("tmpfs", f"/new{place}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k")
     for link, target in plan["links"]:
-        _parents(f"/new{link}")
+        _make_parents(f"/new{link}")
         os.symlink(target, f"/new{link}")
     for name, content in plan["files"].items():
-        _parents(f"/new{name}")
+        _make_parents(f"/new{name}")
         _write(f"/new{name}", content)
     _make_devices(plan["scratch"], devices(plan))
     _make_proc(whole=bool(plan.get("devices")))  # drivers of graphics cards are described there
-    for place in ("", *plan["islands"], *plan["hidden"]):
+    for place in ("", *plan["mount_points"], *plan["hidden"]):
         _make_read_only(f"/new{place}")
     os.chdir("/new")
     kernel.pivot_root(".", ".")
@@ -103,7 +103,7 @@ def _build_room(plan: dict[str, Any]) -> None:
     os.chdir("/")
 
 
-def _finish_bubblewraps_room(plan: dict[str, Any]) -> None:
+def _finish_bubblewrap(plan: dict[str, Any]) -> None:
     if kernel.has_capability(kernel.CAP_SYS_ADMIN):  # it knows no limit on the number of files
         flags = kernel.MS_REMOUNT | kernel.MS_NOSUID | kernel.MS_NODEV
         with contextlib.suppress(PermissionError):
@@ -125,7 +125,7 @@ def _bind_read_only(source: str, target: str) -> None:
     if os.path.isdir(source):
         os.makedirs(target, exist_ok=True)
     else:
-        _parents(target)
+        _make_parents(target)
         _write(target, "")
     kernel.mount(source, target, "", kernel.MS_BIND | kernel.MS_REC)
     _protect(target)
@@ -147,7 +147,7 @@ def _protect(target: str) -> None:
 def _make_devices(scratch: str, names: list[str]) -> None:
     os.mkdir("/new/dev")
     for name in names:
-        _parents(f"/new{name}")
+        _make_parents(f"/new{name}")
         _write(f"/new{name}", "")
         kernel.mount(f"/old{name}", f"/new{name}", "", kernel.MS_BIND)
     for link, target in (*DEVICE_LINKS, ("shm", scratch)):
@@ -166,7 +166,7 @@ def _make_proc(whole: bool) -> None:
         kernel.mount("proc", "/new/proc", "proc", flags)
 
 
-def _parents(path: str) -> None:
+def _make_parents(path: str) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
 
 
