@@ -227,7 +227,7 @@ def test_a_node_is_killed_and_nothing_is_lost_or_doubled(
 
     monkeypatch.setattr(pool._Hand, "give", give_and_kill)
     monkeypatch.setattr(pool, "SETTLE_SECONDS", START_SECONDS)  # the work begins when all three are there
-    monkeypatch.setattr(sandbox_cluster, "MOST_AT_ONCE", 4)  # and nobody takes all of it at once
+    monkeypatch.setattr(sandbox_cluster, "MAX_CONCURRENCY", 4)  # and nobody takes all of it at once
     there = evaluate(
         programs, "scripted/oracle", limit=240, allow_code_execution=True, engine="ray",
         ray_address=machines.address, workers=3,

@@ -215,8 +215,8 @@ def test_an_engine_that_does_not_answer(stand_in: StandIn) -> None:
 
 def test_an_engine_that_never_answers(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     (stand_in.bin / "docker").write_text("#!/bin/sh\nexec sleep 600\n")
-    monkeypatch.setattr(engine, "_ANSWER_SECONDS", 0.1)
-    assert refusal("docker") == "docker does not answer: nothing came within 0.1 seconds"
+    monkeypatch.setattr(engine, "_ANSWER_TIMEOUT", 0.1)
+    assert refusal("docker") == "docker does not answer: no answer within 0.1 seconds"
 
 
 def test_an_image_that_cannot_be_pulled(stand_in: StandIn) -> None:
@@ -234,7 +234,7 @@ def test_a_container_that_does_not_start(stand_in: StandIn) -> None:
 @pytest.mark.parametrize(
     ("trouble", "told"),
     [
-        ("strict", "programs cannot be given users of their own"),
+        ("strict", "programs cannot run as separate users"),
         ("littered", "/tmp must be empty when a container starts, but has litter"),
     ],
 )
@@ -343,8 +343,8 @@ def test_more_than_a_container_has_is_the_callers_mistake(room: Room, limits: Li
 
 
 def test_a_language_that_the_image_does_not_have(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert room.sandbox._findings is not None
-    monkeypatch.setattr(room.sandbox, "_findings", msgspec.structs.replace(room.sandbox._findings, tools={}))
+    assert room.sandbox._features is not None
+    monkeypatch.setattr(room.sandbox, "_findings", msgspec.structs.replace(room.sandbox._features, tools={}))
     verdict = room.judge("main", language="lua")
     assert verdict.outcome is Outcome.ERROR
     assert f"which the image {IMAGE} does not have" in verdict.detail

@@ -439,7 +439,7 @@ kernel.set_no_new_privileges()
 refused = [seccomp.number_of("unshare"), 444]
 program = seccomp._head()
 for number in refused:
-    program += seccomp._on(number, seccomp._REFUSE | 1)
+    program += seccomp._on_call(number, seccomp._REFUSE | 1)
 program += [
     (seccomp._EQUAL, 0, 4, seccomp.number_of("clone")),
     (seccomp._LOAD, 0, 0, seccomp._ARGUMENT_AT),
@@ -447,7 +447,7 @@ program += [
     (seccomp._RETURN, 0, 0, seccomp._REFUSE | 1),
     (seccomp._RETURN, 0, 0, seccomp._ALLOW),
 ]
-seccomp.Filter(seccomp._pack(program + seccomp._on(435, seccomp._REFUSE | 38))).install()
+seccomp.Filter(seccomp._pack(program + seccomp._on_call(435, seccomp._REFUSE | 38))).install()
 try:
     asyncio.run(best_level())
     print("safe")
@@ -461,6 +461,6 @@ def test_below_the_floor_nothing_runs_unless_asked_for() -> None:
     done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     refusal, level = done.stdout.splitlines()
-    assert "cannot be contained" in refusal
+    assert "cannot be isolated" in refusal
     assert "--unsafe" in refusal
     assert level == "limits: limits"

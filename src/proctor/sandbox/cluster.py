@@ -1,4 +1,4 @@
-"""The sandbox of a cluster: a worker for each CPU that is asked for, wherever it is."""
+"""The sandbox of a cluster: one worker per requested CPU, on any node."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from proctor.sandbox.verdict import Outcome, Verdict
 
 Task = tuple[Program, Limits]
 
-MAX_CONCURRENCY = 128  # programs that a worker has before it
+MAX_CONCURRENCY = 128  # queued programs per worker
 USUAL_CONCURRENCY = 32
 
 
 class ClusterSandbox(Sandbox):
-    """Each worker is the ordinary sandbox of its node. What a lost one had to judge is judged by another."""
+    """Each worker is the sandbox of its node. Programs of a lost worker go to another."""
 
     def __init__(self, workers: int | None, unsafe: bool, engine: str) -> None:
         self.workers = workers or max(1, free_cpus())
         self.level = ""
-        self._levels: dict[str, set[str]] = {}  # and the nodes that have it
+        self._levels: dict[str, set[str]] = {}  # level: names of its nodes
         self._actors = ActorPool(
             partial(_SandboxActor, unsafe, engine),
             self.workers,
             cpus=1,
             most=MAX_CONCURRENCY,
             paced=True,
-            welcome=self._welcome,
+            welcome=self._on_node_ready,
         )
 
     @property
@@ -50,8 +50,8 @@ class ClusterSandbox(Sandbox):
         except LostError as error:
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 
-    def _welcome(self, node: Node, level: str) -> None:
-        """Notes what holds programs there: nodes may differ."""
+    def _on_node_ready(self, node: Node, level: str) -> None:
+        """Records the level of the node: nodes may differ."""
         self._levels.setdefault(level, set()).add(node.name)
         if len(self._levels) == 1:
             self.level = level
@@ -60,7 +60,7 @@ class ClusterSandbox(Sandbox):
 
 
 class _SandboxActor(Labour[Task, Verdict]):
-    """The sandbox of a node, with one worker."""
+    """The sandbox of one node, with one worker."""
 
     at_once = 1
 

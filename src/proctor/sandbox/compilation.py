@@ -1,4 +1,4 @@
-"""Programs of languages other than Python, made ready to run: each source is compiled once, in the sandbox."""
+"""The compile cache: compiles each source once, in the sandbox."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class CompilationError(Exception):
-    """The source does not compile: that is a verdict on the program."""
+    """The source does not compile, which is a verdict on the program."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -40,7 +40,7 @@ class CompilationError(Exception):
 
 
 class PreparedProgram(Struct, frozen=True):
-    """What is needed to run a program: its command, and the files that go into the working folder."""
+    """A program that is ready to run: its commands, and its files."""
 
     build_steps: BuildSteps
     path: str
@@ -49,7 +49,7 @@ class PreparedProgram(Struct, frozen=True):
     """Name, mode and size of each."""
     source: bytes = b""
     product: Path | None = None
-    """Where the contents lie; it can be large, and there can be many."""
+    """The compiled files, on disk: they can be large and many."""
 
     def job(self, stdin: str = "") -> dict[str, Any]:
         return _job(self.build_steps.run, self, stdin)
@@ -69,13 +69,13 @@ class CompileCache:
 
     @functools.cached_property
     def _folder(self) -> tempfile.TemporaryDirectory[str]:
-        """Made when it is needed: a harness that is killed leaves it behind."""
+        """Created on demand: a harness that is killed leaves it behind."""
         return tempfile.TemporaryDirectory(prefix="proctor-")
 
     async def prepare(
         self, language: Language, source: str, memory_mib: int, ends_with_tests: bool = False
     ) -> PreparedProgram:
-        """Programs with the same source share one compilation, also when they come at the same time."""
+        """Compiles a source; programs with the same source share one compilation."""
         if ends_with_tests:
             main = SourceNames.of(source).main if "{" in language.file else ""
             source = self.end_mark.finished(language, source, main)
@@ -85,7 +85,7 @@ class CompileCache:
         return await _shared(self._programs, key, lambda: self._make(key, language, source, memory_mib))
 
     async def close(self) -> None:
-        """Also ends what nobody waits for any more: it has a worker."""
+        """Also cancels compilations that no caller awaits: each holds a worker."""
         tasks = [*self._programs.values(), *self._extras.values(), *self._toolchains.values()]
         for task in tasks:
             task.cancel()
@@ -94,7 +94,7 @@ class CompileCache:
             self._folder.cleanup()
 
     def _evict_oldest(self) -> None:
-        """The same source comes again soon or not at all, and products are large."""
+        """Evicts the oldest programs: a source repeats soon or never, and files are large."""
         done = [key for key, task in self._programs.items() if task.done()]
         for key in done[: max(0, len(self._programs) - _CACHE_SIZE)]:
             del self._programs[key]
@@ -106,16 +106,18 @@ class CompileCache:
         build_steps = toolchain.build_steps(source, memory_mib, prepared)
         folders = (*toolchain.folders, *(folder for folder in (prepared, *extras) if folder != NOT_PREPARED))
         content = _encode(source)
-        work = PreparedProgram(build_steps, toolchain.path, folders, [(build_steps.file, 0o644, len(content))], content)
+        program = PreparedProgram(
+            build_steps, toolchain.path, folders, [(build_steps.file, 0o644, len(content))], content
+        )
         if not build_steps.compile:
-            return work
+            return program
         words = tuple(word for of_one in extras.values() for word in of_one)
         compiler = toolchain.build_steps(source, _COMPILER_LIMITS.memory_mib, prepared, words)
-        exchange = await self._run(_job(compiler.compile, work, collect=True), _COMPILER_LIMITS, content, folders)
+        exchange = await self._run(_job(compiler.compile, program, collect=True), _COMPILER_LIMITS, content, folders)
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             raise CompilationError(exchange)
         files, contents = _unpack(exchange.product)
-        # Where programs may not change the mode of files, no compiler could mark what it made as a program.
+        # Where programs may not change file modes, compilers cannot mark executables.
         files = [
             (name, mode | 0o111 if f"./{name}" == build_steps.run[0] else mode, size) for name, mode, size in files
         ]
@@ -127,33 +129,33 @@ class CompileCache:
         return await _shared(self._toolchains, language.name, lambda: self._prepare_toolchain(language))
 
     async def _prepare_toolchain(self, language: Language) -> tuple[Toolchain, str]:
-        """Finds the tools, and lets them prepare what makes every later compilation faster."""
+        """Locates the tools, and runs the script that makes later compilations faster."""
         toolchain = await self._locate(language)
         return toolchain, await self._prepared(toolchain, language.prepare)
 
     async def _extras_of(self, toolchain: Toolchain, source: str) -> dict[str, tuple[str, ...]]:
-        """The folders of the libraries that a source needs, with the words by which the compiler finds them."""
-        found = {}
+        """The folders of the libraries that a source needs, with compiler arguments."""
+        arguments = {}
         for pattern, extra in toolchain.language.extras.items():
             if re.search(pattern, source):
                 key = f"{toolchain.language.name} {pattern}"
                 folder = await _shared(self._extras, key, functools.partial(self._prepared, toolchain, extra.prepare))
                 if folder != NOT_PREPARED:
-                    found[folder] = tuple(word.replace("{extra}", folder) for word in extra.compile)
-        return found
+                    arguments[folder] = tuple(word.replace("{extra}", folder) for word in extra.compile)
+        return arguments
 
     async def _prepared(self, toolchain: Toolchain, script: str) -> str:
-        """The folder that a script has filled; where it fails there is none, which is slower, but as right."""
+        """The folder that a script fills; NOT_PREPARED if it fails, which is only slower."""
         if not script:
             return NOT_PREPARED
-        work = PreparedProgram(
+        program = PreparedProgram(
             toolchain.preparation(script, _COMPILER_LIMITS.memory_mib), toolchain.path, toolchain.folders, []
         )
-        exchange = await self._run({**work.job(), "collect": True}, _COMPILER_LIMITS, b"", work.folders)
+        exchange = await self._run({**program.job(), "collect": True}, _COMPILER_LIMITS, b"", program.folders)
         if exchange.end.status != 0 or exchange.end.stopped or not exchange.product:
             return NOT_PREPARED
         folder = tempfile.mkdtemp(prefix=f"prepared-{toolchain.language.name}-", dir=self._folder.name)
-        os.chmod(folder, 0o755)  # the programs' users read it
+        os.chmod(folder, 0o755)  # readable for the programs' users
         write_files(*_unpack(exchange.product), folder)
         return folder
 
@@ -161,7 +163,7 @@ class CompileCache:
 def _shared(
     tasks: dict[str, asyncio.Task[T]], key: str, make: Callable[[], Coroutine[Any, Any, T]]
 ) -> asyncio.Future[T]:
-    """One task for all who want the same. If it fails for a reason that may pass, the next one tries again."""
+    """Shares one task between callers; forgets it after a temporary failure."""
 
     def forget_failure(task: asyncio.Task[T]) -> None:
         failed = task.cancelled() or task.exception()
@@ -175,24 +177,24 @@ def _shared(
 
 
 def _encode(source: str) -> bytes:
-    """Bytes that were no text are themselves again; of half a surrogate pair the compiler may think what it likes."""
+    """Restores bytes that did not decode; encodes other lone surrogates as they are."""
     try:
         return source.encode(errors="surrogateescape")
     except UnicodeEncodeError:
         return source.encode(errors="surrogatepass")
 
 
-def _job(command: tuple[str, ...], work: PreparedProgram, stdin: str = "", collect: bool = False) -> dict[str, Any]:
+def _job(command: tuple[str, ...], program: PreparedProgram, stdin: str = "", collect: bool = False) -> dict[str, Any]:
     return {
         "command": command,
-        "environment": {"PATH": work.path, **work.build_steps.environment},
-        "files": work.files,
+        "environment": {"PATH": program.path, **program.build_steps.environment},
+        "files": program.files,
         "stdin": stdin,
         "collect": collect,
     }
 
 
 def _unpack(product: bytes) -> tuple[list[tuple[str, int, int]], bytes]:
-    """The names of the files are the compiler's, or those of a program that it ran: any bytes will do for one."""
+    """Unpacks files. Their names are untrusted and may contain any bytes."""
     size = int.from_bytes(product[:4], "little")
     return [(name, mode, length) for name, mode, length in json.loads(product[4 : 4 + size])], product[4 + size :]

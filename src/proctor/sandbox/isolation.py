@@ -1,4 +1,4 @@
-"""The levels of isolation, strongest first, and which of them this machine offers."""
+"""The isolation levels, strongest first, that this kernel may support."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proctor.sandbox.inside import landlock, seccomp
 
 
 class NamespaceBackend(StrEnum):
-    """Who builds the room around the warden."""
+    """What creates the namespaces and mounts of a supervisor."""
 
     BUBBLEWRAP = "bubblewrap"
     KERNEL = "kernel"
@@ -25,7 +25,7 @@ class IsolationLevel(Struct, frozen=True):
     namespace_backend: NamespaceBackend
     seccomp: bool
     landlock: int
-    """The version of it, 0 where it is not used."""
+    """Its ABI version; 0 if it is not used."""
 
     @property
     def namespaces(self) -> bool:
@@ -33,11 +33,11 @@ class IsolationLevel(Struct, frozen=True):
 
     @property
     def safe(self) -> bool:
-        """Whether programs that nobody has read may run here without being asked for in so many words."""
+        """Whether untrusted programs may run here without `unsafe`."""
         return self.seccomp and (self.namespaces or self.landlock > 0)
 
     def __str__(self) -> str:
-        """What holds a program at this level; stored with every run."""
+        """Describes the isolation; stored with every run."""
         parts = []
         if self.namespaces:
             parts.append(
@@ -53,14 +53,14 @@ FULL, CONFINED, LIMITS = "full", "confined", "limits"
 
 
 def levels() -> list[IsolationLevel]:
-    """What a Linux machine might offer, strongest first; whether this one does is found out by trying."""
+    """The levels of a Linux machine, strongest first; a probe shows which ones work."""
     if sys.platform != "linux":
         return []
     filtered = seccomp.SUPPORTED
     locked = landlock.version()
-    found = [IsolationLevel(FULL, NamespaceBackend.KERNEL, filtered, locked)]
+    candidates = [IsolationLevel(FULL, NamespaceBackend.KERNEL, filtered, locked)]
     if shutil.which("bwrap"):
-        found.insert(0, IsolationLevel(FULL, NamespaceBackend.BUBBLEWRAP, filtered, locked))
+        candidates.insert(0, IsolationLevel(FULL, NamespaceBackend.BUBBLEWRAP, filtered, locked))
     if locked and filtered:
-        found.append(IsolationLevel(CONFINED, NamespaceBackend.NONE, filtered, locked))
-    return [*found, IsolationLevel(LIMITS, NamespaceBackend.NONE, seccomp=False, landlock=0)]
+        candidates.append(IsolationLevel(CONFINED, NamespaceBackend.NONE, filtered, locked))
+    return [*candidates, IsolationLevel(LIMITS, NamespaceBackend.NONE, seccomp=False, landlock=0)]

@@ -1,7 +1,6 @@
-"""Puts this process behind its walls, before the first program comes.
+"""Isolates this process before the first program: namespaces, mounts, Landlock, seccomp.
 
-Where bubblewrap has built the room already, only the rules that a process lays upon itself are left to do; otherwise
-the room is built here from the kernel's namespaces and mounts.
+Where bubblewrap has made the namespaces, only Landlock and seccomp are applied.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def _enter_namespaces(as_ordinary_user: bool, network: bool) -> None:
 
 def _build_root(plan: dict[str, Any]) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)  # any folder will do: it is left at once
+    kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)  # only until pivot_root
     os.chdir("/tmp")
     os.mkdir("old")
     os.mkdir("new")
@@ -85,8 +84,8 @@ def _build_root(plan: dict[str, Any]) -> None:
         _bind_read_only(f"/old{folder}", f"/new{folder}")
     for source, target in plan.get("binds", ()):
         _bind_read_only(f"/old{source}", f"/new{target}")
-    for place in plan["hidden"]:
-        kernel.mount("tmpfs", f"/new{place}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k")
+    for path in plan["hidden"]:
+        kernel.mount("tmpfs", f"/new{path}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k")
     for link, target in plan["links"]:
         _make_parents(f"/new{link}")
         os.symlink(target, f"/new{link}")
@@ -94,9 +93,9 @@ def _build_root(plan: dict[str, Any]) -> None:
         _make_parents(f"/new{name}")
         _write(f"/new{name}", content)
     _make_devices(plan["scratch"], devices(plan))
-    _make_proc(whole=bool(plan.get("devices")))  # drivers of graphics cards are described there
-    for place in ("", *plan["mount_points"], *plan["hidden"]):
-        _make_read_only(f"/new{place}")
+    _make_proc(whole=bool(plan.get("devices")))  # GPU libraries read it
+    for path in ("", *plan["mount_points"], *plan["hidden"]):
+        _make_read_only(f"/new{path}")
     os.chdir("/new")
     kernel.pivot_root(".", ".")
     kernel.unmount(".")
@@ -104,21 +103,21 @@ def _build_root(plan: dict[str, Any]) -> None:
 
 
 def _finish_bubblewrap(plan: dict[str, Any]) -> None:
-    if kernel.has_capability(kernel.CAP_SYS_ADMIN):  # it knows no limit on the number of files
+    if kernel.has_capability(kernel.CAP_SYS_ADMIN):  # bubblewrap has no option for nr_inodes
         flags = kernel.MS_REMOUNT | kernel.MS_NOSUID | kernel.MS_NODEV
         with contextlib.suppress(PermissionError):
             kernel.mount("tmpfs", plan["scratch"], "tmpfs", flags, _size(plan))
     elif plan["user_namespace"]:
-        kernel.unshare(kernel.CLONE_NEWUSER)  # a bubblewrap that keeps the rights to itself
+        kernel.unshare(kernel.CLONE_NEWUSER)  # this bubblewrap keeps CAP_SYS_ADMIN
 
 
 def _size(plan: dict[str, Any]) -> str:
     return f"size={plan['scratch_bytes']},nr_inodes={_INODES}"
 
 
-def _make_read_only(place: str) -> None:
+def _make_read_only(path: str) -> None:
     flags = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
-    kernel.mount("none", place, "", kernel.MS_REMOUNT | kernel.MS_BIND | flags)
+    kernel.mount("none", path, "", kernel.MS_REMOUNT | kernel.MS_BIND | flags)
 
 
 def _bind_read_only(source: str, target: str) -> None:
@@ -160,9 +159,9 @@ def _make_proc(whole: bool) -> None:
     if whole:
         kernel.mount("proc", "/new/proc", "proc", flags)
         return
-    try:  # without hidepid: the warden has to see those whom it watches
+    try:  # without hidepid: the supervisor reads other processes
         kernel.mount("proc", "/new/proc", "proc", flags, "subset=pid")
-    except OSError:  # a kernel before 5.8
+    except OSError:  # before Linux 5.8
         kernel.mount("proc", "/new/proc", "proc", flags)
 
 

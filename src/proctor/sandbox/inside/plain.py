@@ -1,6 +1,6 @@
-"""Plain data between a program and its tests: written as JSON, with a tag where JSON has no such type.
+"""Plain data between a program and its tests: JSON, with tags for other types.
 
-What is no plain data stays where it is; the other side gets a reference to it.
+Other objects stay in their process; the other side gets a reference.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 TAG = "#"
 ORIGIN = "origin in the program"
-"""In a class that the tests' side has made for a value of a derived class: the object of the program behind it."""
+"""Attribute of a class made for a derived value: the object in the program."""
 SIMPLE = frozenset({int, str, float, bool, type(None)})
-# What numpy's arrays and numbers may be made of: no objects, no times, no records, no numbers that Python has not.
+# The dtypes of plain arrays: no objects, times, records or long doubles.
 _ARRAYS = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,7})")
 _IN_ARRAYS = SIMPLE | {complex, bytes}
 _PLAIN: tuple[Any, ...] = (
@@ -51,13 +51,13 @@ def loads(data: bytes) -> Any:
 
 
 def is_immutable(value: Any) -> bool:
-    """Whether it can be seen at once that nothing in it can be changed."""
+    """Whether a value is a simple one, or a tuple of simple ones."""
     kind = type(value)
     return kind in SIMPLE or (kind is tuple and SIMPLE.issuperset(map(type, value)))
 
 
 class _UnlimitedIntegers:
-    """Python refuses to write out very long integers; the program shall meet that limit, its answers shall not."""
+    """Lifts the limit on digits of integers for messages, not for the program."""
 
     def __enter__(self) -> None:
         self._limit = sys.get_int_max_str_digits()
@@ -80,7 +80,7 @@ _COPY_AS_BASE: dict[type, Callable[[Any], Any]] = {
 
 
 class Packer:
-    """Turns values into what JSON can say. `refer` is asked about everything else, and may raise."""
+    """Packs values as JSON; calls `refer`, which may raise, for everything else."""
 
     def __init__(self, refer: Callable[[Any], Any], *, names_derived: bool = False) -> None:
         self._refer = refer
@@ -150,7 +150,7 @@ class Packer:
         return self._derived(value)
 
     def _derived(self, value: Any) -> Any:
-        """A class made from a plain one counts as what it is made from, whatever its methods claim."""
+        """Packs a value of a derived class as its base, whatever its methods claim."""
         if (origin := vars(type(value)).get(ORIGIN)) is not None:
             return self._refer(origin)
         packed = self.content(value)
@@ -159,17 +159,17 @@ class Packer:
         return {TAG: "derived", "v": [packed, self._refer(value)["v"]]} if self._names_derived else packed
 
     def content(self, value: Any) -> Any:
-        """What a value of a derived class holds; None for any other."""
+        """The packed content of a value of a derived class, None for others."""
         for base, exactly in _COPY_AS_BASE.items():
             if isinstance(value, base):
                 return self.pack(exactly(value))
         return None
 
     def passing(self, value: Any) -> dict[str, Any] | None:
-        """Iterators over plain data and views of it: what tests may hand to a program, None for anything else."""
+        """Packs an iterator over plain data or a dict view, None for anything else."""
         if type(value) in ITERATORS:
             if operator.length_hint(value) > _LONGEST_ITERATOR:
-                raise TypeError("An iterator over so many values cannot be handed to the program.")
+                raise TypeError("An iterator with more than 2**20 values cannot be passed to the program.")
             return {TAG: "iterator", "v": self._items(list(copy.copy(value)))}
         for name in _VIEWS:
             if isinstance(value, type(_VIEWS[name]({}))):
@@ -177,17 +177,18 @@ class Packer:
         return None
 
 
-def _checked(value: Any, is_so: bool) -> Any:
-    if not is_so:
+def _checked(value: Any, is_plain: bool) -> Any:
+    if not is_plain:
         raise ValueError(f"not plain data: {type(value).__name__}")
     return value
 
 
 class Unpacker:
-    """The way back. Nothing that is read here runs anybody's code: it makes plain values, or raises.
+    """Unpacks plain values, or raises; runs no code of the program.
 
-    It makes nothing that `Packer` would not take, else an answer handed on by the tests would decide where they run.
-    And it gives a reference to nobody who would ask it anything, as constructors do: the program would answer.
+    It makes nothing that `Packer` does not accept: otherwise an answer that the tests pass
+    on would decide where they run. It passes references to no constructor, because the
+    program would answer its calls.
     """
 
     def __init__(self, resolve: Callable[..., Any], derive: Callable[..., Any] | None = None) -> None:

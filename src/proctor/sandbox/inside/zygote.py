@@ -1,6 +1,6 @@
-"""The small process from which every program is forked. It does nothing else, so that little of it has to be copied.
+"""The process from which every program is forked; small, so that a fork copies little.
 
-It can make no namespaces and has no rights but to become another user; it sees neither programs nor tests.
+It cannot create namespaces and may only change its user; it sees no programs or tests.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import Any
 from proctor.sandbox.inside import commands, kernel, landlock, seccomp
 from proctor.sandbox.inside.without_mounts import sitecustomize
 
-LIMITS = struct.Struct("<4Q")  # the limits of one program: processor seconds, memory, largest file, processes
-EXIT = struct.Struct("<idQ")  # exit status, processor seconds, largest resident size in KiB
-# The same four, by the kernel's names.
+LIMITS = struct.Struct("<4Q")  # of one program: CPU seconds, memory, file size, processes
+EXIT = struct.Struct("<idQ")  # exit status, CPU seconds, peak resident size in KiB
 RLIMITS = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
-_DESCRIPTORS = struct.Struct("4i")  # stdout, stderr, the line from the tests, the line to the tests
+_DESCRIPTORS = struct.Struct("4i")  # stdout, stderr, pipe from the tests, pipe to the tests
 _ANCILLARY = socket.CMSG_SPACE(_DESCRIPTORS.size)
 
 
@@ -32,7 +31,7 @@ class Zygote:
         self._user = plan["program_user"]
 
     def serve(self) -> None:
-        """Opens the room, then starts programs in it one after another until the warden is gone."""
+        """Starts one program after another until the supervisor exits."""
         kernel.die_with_parent()
         init = self._create_pid_namespace()
         if self._plan["seccomp"]:
@@ -42,23 +41,23 @@ class Zygote:
         _set_default_start_method()
         self._supervisor.send(init.to_bytes(4, "little"))
         while True:
-            order, attached, _, _ = self._supervisor.recvmsg(LIMITS.size, _ANCILLARY)
-            if not order:
+            limits, attached, _, _ = self._supervisor.recvmsg(LIMITS.size, _ANCILLARY)
+            if not limits:
                 return
             descriptors = _DESCRIPTORS.unpack(attached[0][2])
             process = os.fork()
             if process == 0:
-                self._become_program(LIMITS.unpack(order), *descriptors)
+                self._become_program(LIMITS.unpack(limits), *descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
-            end = os.pidfd_open(process)
-            socket.send_fds(self._supervisor, [b"started"], [end])
-            os.close(end)
+            pidfd = os.pidfd_open(process)
+            socket.send_fds(self._supervisor, [b"started"], [pidfd])
+            os.close(pidfd)
             _, status, usage = os.wait4(process, 0)
             self._supervisor.send(EXIT.pack(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
 
     def _create_pid_namespace(self) -> int:
-        """A PID namespace for the programs, in which an idle init waits; 0 where there is none."""
+        """Creates the PID namespace of the programs; returns the PID of its init, or 0."""
         if not self._plan["pid_namespace"]:
             return 0
         kernel.unshare(kernel.CLONE_NEWPID | (kernel.CLONE_NEWUSER if self._plan["user_namespace"] else 0))
@@ -71,7 +70,7 @@ class Zygote:
         return init
 
     def _become_program(self, limits: tuple[int, ...], stdout: int, stderr: int, read_fd: int, write_fd: int) -> None:
-        """In the new process: leave behind whatever a program must not have. Short, for every program pays for it."""
+        """Drops, in the new process, all that a program must not have."""
         try:
             os.setsid()
             os.dup2(stdout, 1)
@@ -81,7 +80,7 @@ class Zygote:
             os.closerange(5, 1 << 16)
             for kind, most in zip(RLIMITS, limits, strict=True):
                 resource.setrlimit(kind, (most, most))
-            if self._user is not None:  # the last rights go with the user
+            if self._user is not None:  # drops the last capabilities
                 os.setresgid(self._user, self._user, self._user)
                 os.setresuid(self._user, self._user, self._user)
             if self._plan["seccomp"] and not self._plan["pid_namespace"]:
@@ -98,10 +97,10 @@ class Zygote:
 
 
 def _set_default_start_method() -> None:
-    """For programs that use multiprocessing, as on every Python before 3.14.
+    """Makes `fork` the default of multiprocessing, as before Python 3.14.
 
-    From 3.14 on a server forks the workers, which takes a fresh interpreter to start, and a socket, which not every
-    level has. Only the default is changed: a program may still choose for itself.
+    The fork server of 3.14 needs a fresh interpreter and a socket, which not every
+    level has. A program may still choose another start method.
     """
     if sys.version_info >= (3, 14):
         import multiprocessing.context as context
@@ -110,7 +109,7 @@ def _set_default_start_method() -> None:
 
 
 def block_other_processes(files: bool) -> None:
-    """Where no PID namespace hides them; and their `files`, where they are the same user."""
+    """Protects other processes without a PID namespace; `files`: also of the same user."""
     seccomp.Filter(seccomp.other_processes_filter(os.getpid())).install()
     locked = landlock.version()
     if files:
@@ -122,11 +121,11 @@ def block_other_processes(files: bool) -> None:
 
 
 def _run_init() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans that have ended are forgotten at once
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps orphans
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     kernel.die_with_parent()
     kernel.drop_capabilities()
-    kernel.set_undumpable()  # it outlives the programs, which may be the same user
+    kernel.set_undumpable()  # programs may run as the same user
     os.closerange(0, 1 << 16)
     while True:
         signal.pause()
