@@ -245,7 +245,7 @@ def test_only_known_levels_hold_an_agent(monkeypatch: pytest.MonkeyPatch) -> Non
         return [level for level in levels() if level.name == "confined"]
 
     monkeypatch.setattr("proctor.sandbox.isolated.levels", only_landlock)
-    with pytest.raises(SandboxUnavailableError, match=r"--isolate-agent: this machine cannot hold it \(confined: "):
+    with pytest.raises(SandboxUnavailableError, match=r"--isolate-agent: this machine cannot isolate it \(confined: "):
         in_a_window("RightArrow", isolate_agent=True)
 
 

@@ -295,7 +295,7 @@ def test_without_walls_only_for_those_who_say_so(monkeypatch: pytest.MonkeyPatch
     only = [level for level in levels() if level.name == LIMITS]
     monkeypatch.setattr(pool, "levels", lambda: only)
     more = UNPROTECTED.replace("HARNESS", str(os.getpid()))
-    with pytest.raises(SandboxUnavailableError, match="say --unsafe"):
+    with pytest.raises(SandboxUnavailableError, match="pass --unsafe"):
         executing([GOOD], more)
     assert outcomes(executing([GOOD], more, unsafe=True)) == [1]
 

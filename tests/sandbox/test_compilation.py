@@ -61,7 +61,7 @@ def test_a_source_is_compiled_once() -> None:
     asyncio.run(compile_twice())
 
 
-def test_a_failure_of_the_sandbox_is_not_kept() -> None:
+def test_failures_of_the_sandbox_are_not_cached() -> None:
     async def compile_again() -> None:
         cache = CompileCache(Worker(WorkerError("out of order"), made(0)).run, find)
         with pytest.raises(WorkerError):
@@ -72,7 +72,7 @@ def test_a_failure_of_the_sandbox_is_not_kept() -> None:
     asyncio.run(compile_again())
 
 
-def test_tools_that_could_not_be_looked_for_are_looked_for_again() -> None:
+def test_failed_tool_lookup_is_retried() -> None:
     async def look_twice() -> None:
         troubles = [OSError("too many open files")]
 
@@ -90,7 +90,7 @@ def test_tools_that_could_not_be_looked_for_are_looked_for_again() -> None:
     asyncio.run(look_twice())
 
 
-def test_closing_ends_what_nobody_waits_for_any_more() -> None:
+def test_close_cancels_pending_compilations() -> None:
     async def give_up() -> None:
         worker = Worker(None)
         cache = CompileCache(worker.run, find)

@@ -74,7 +74,7 @@ PAIRS = {
 }
 
 
-def test_nothing_gets_through_at_the_best_level() -> None:
+def test_other_users_data_is_safe_at_the_best_level() -> None:
     level = asyncio.run(best_level())
     _hold_at(f"{level.name} {level.namespace_backend}", "this user")
 
@@ -82,7 +82,7 @@ def test_nothing_gets_through_at_the_best_level() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("user", ["this user", "ordinary user"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_nothing_gets_through_at_any_level(level: str, user: str) -> None:
+def test_other_users_data_is_safe_at_every_level(level: str, user: str) -> None:
     _hold_at(level, user)
 
 
@@ -277,11 +277,11 @@ SOCKETS: dict[str, Callable[[], object]] = {
 @pytest.mark.parametrize(
     ("alone", "refused"), [(True, ["internet", "host"]), (False, ["internet", "host", "local", "datagrams"])]
 )
-def test_sockets_lead_to_nobody_else(alone: bool, refused: list[str]) -> None:
+def test_sockets_reach_no_other_process(alone: bool, refused: list[str]) -> None:
     assert _refusals(lambda: [seccomp.base_filter(alone)], SOCKETS) == dict.fromkeys(refused, "EACCES")
 
 
-def test_other_processes_keep_their_limits_and_rank() -> None:
+def test_other_processes_keep_limits_and_priority() -> None:
     other = os.getppid()
     cores = os.sched_getaffinity(0)
     attempts: dict[str, Callable[[], object]] = {
@@ -295,7 +295,7 @@ def test_other_processes_keep_their_limits_and_rank() -> None:
     assert told == dict.fromkeys(["limit", "cores", "rank"], "EPERM")
 
 
-def test_files_keep_what_landlock_leaves_open(tmp_path: Path) -> None:
+def test_files_keep_attributes_that_landlock_does_not_cover(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
     opened = os.open(file, os.O_RDONLY)
@@ -331,7 +331,7 @@ def test_files_keep_what_landlock_leaves_open(tmp_path: Path) -> None:
     assert (os.stat(file).st_ctime_ns, file.read_text()) == (before, "x")
 
 
-def test_no_signal_finds_another_way() -> None:
+def test_signals_reach_no_other_process() -> None:
     other = os.getppid()
     ear, mouth = os.pipe()
     word = struct.pack("iiI", 0, 0, 0xFFFF_FFFF).ljust(128, b"\0")  # a signal of the kind that anybody may send

@@ -70,7 +70,7 @@ def origin_of(task: Any) -> Origin:
     if file is None or not Path(file).is_file():
         raise UsageError(
             f"{task.name or cls.__name__} is in no file, where the worker that scores it could find it: put its class "
-            "into one, or say --unsafe."
+            "into one, or pass --unsafe."
         )
     path = Path(file).resolve()
     name = task.name

@@ -369,18 +369,18 @@ class ProgramConnection:
             else:
                 self.exit = {
                     "memory": ("memory", "MemoryError"),
-                    "processes": ("timeout", "The program started processes until no more were allowed."),
+                    "processes": ("timeout", "The program reached the limit on processes."),
                 }[answer[0]]
         except _INVALID_ANSWER_ERRORS as wrong:
             self._fail(wrong)
         raise error or ProgramExitedError
 
-    def _fail(self, wrong: Exception) -> NoReturn:
-        self.exit = ("failed", f"The program's answer is no plain data: {type(wrong).__name__}")
+    def _fail(self, error: Exception) -> NoReturn:
+        self.exit = ("failed", f"The program's answer is not plain data: {type(error).__name__}")
         raise ProgramExitedError
 
     def _class_of(self, name: Any, builtin: Any) -> type[Exception]:
-        """The program's own exceptions are told apart by name, and caught like the built-in one they derive from."""
+        """A class for each exception of the program: its name, derived from its built-in base."""
         base = getattr(builtins, str(builtin), Exception)
         if not (isinstance(base, type) and issubclass(base, Exception)):
             base = Exception
@@ -400,20 +400,20 @@ class ProgramConnection:
             return {plain.TAG: "object", "v": [value._target, value._kind]}
         if passing := self._packer.passing(value):
             return passing
-        if self._comes_of_an_answer(value):  # else a program could choose where it is tested
-            raise TypeError(f"A {type(value).__qualname__} that comes from the program cannot be handed back to it.")
+        if self._comes_from_program(value):  # otherwise the program chooses where it is tested
+            raise TypeError(f"A {type(value).__qualname__} that comes from the program cannot be passed back to it.")
         raise NotPlainError(type(value).__qualname__)
 
-    def _comes_of_an_answer(self, value: Any) -> bool:
-        """Whether it may be there only because of what the program answered, or has under its names."""
+    def _comes_from_program(self, value: Any) -> bool:
+        """Whether the value may come from an answer or a name of the program."""
         if isinstance(value, BuiltinMethodType | MethodType | MethodWrapperType):
             return not isinstance(value.__self__, ModuleType) and self._is_plain(value.__self__)
-        home = type(value).__module__
-        if home.startswith("numpy") and not home.startswith("numpy.random") and not callable(value):
+        module = type(value).__module__
+        if module.startswith("numpy") and not module.startswith("numpy.random") and not callable(value):
             dtype = getattr(value, "dtype", None)
-            return dtype is None or bool(dtype.hasobject)  # a part of an array, or one that a mixed list became
+            return dtype is None or bool(dtype.hasobject)  # part of an array, or made of a mixed list
         if isinstance(value, BaseException):
-            return hasattr(value, "told")
+            return hasattr(value, "program_frames")
         return isinstance(value, memoryview) or any(value is given for given in self._program_values)
 
     def _is_plain(self, value: Any) -> bool:

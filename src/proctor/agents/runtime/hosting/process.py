@@ -132,7 +132,7 @@ class HostProcess:
         try:
             return Guarded(
                 enclosed.command,
-                tuple(enclosed.handed),
+                tuple(enclosed.descriptors),
                 self.log,
                 enclosed.environment,
                 memory=self._memory,
