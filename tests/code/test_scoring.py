@@ -190,7 +190,7 @@ FORGED = {
     "an odd name of an error": 'send(b\'{"type": "ScoringFailure", "kind": "\\\\n", "message": "x"}\')',
     "a language that there is not": "run(language='none')",
     "endless limits": "run(seconds=1e308)",
-    "a data set that there is not": 'send(b\'{"type": "WantDataset"}\')',
+    "a data set that there is not": 'send(b\'{"type": "RequestDataset"}\')',
     "limits below zero": "run(seconds=-1)",
     "too many programs": "run(times=20_000)",
 }

@@ -238,7 +238,7 @@ def test_a_launcher_without_a_version_to_start_is_a_missing_tool(home: Path) -> 
     with pytest.raises(MissingToolchainError, match=r"which does not start \(no default version\): apt-get install"):
         locate(language)
     launcher.write_text("#!/bin/sh\n")
-    with pytest.raises(MissingToolchainError, match=r"which does not start \(it says nothing\)"):
+    with pytest.raises(MissingToolchainError, match=r"which does not start \(no error message\)"):
         locate(language)
 
 

@@ -22,7 +22,7 @@ from proctor.sandbox.layout import SCRATCH
 
 _OURS = "proctor"
 _MAIN = "__main__"
-HAS_STAND_INS = "proctor.integrations.bigcode.loader:has_stand_ins"
+HAS_STUBS = "proctor.integrations.bigcode.loader:has_stand_ins"
 T = TypeVar("T")
 
 
@@ -43,20 +43,20 @@ class Origin(Struct, frozen=True):
 def overrides(task: Any, *methods: str) -> bool:
     """Whether code from outside this package fulfils one of these methods of the task."""
     if any(method in vars(task) for method in methods):
-        return not _is_ours(registry.module_of(type(task)))
+        return not _is_proctor(registry.module_of(type(task)))
     defined = [(cls, vars(cls)[method]) for cls in type(task).__mro__ for method in methods if method in vars(cls)]
-    return not all(_is_ours(getattr(found, "__module__", None) or cls.__module__) for cls, found in defined)
+    return not all(_is_proctor(getattr(found, "__module__", None) or cls.__module__) for cls, found in defined)
 
 
-def with_stand_ins(cls: type[T]) -> type[T]:
+def with_stubs(cls: type[T]) -> type[T]:
     """The class, imported as task files are, if it was not: so that it finds what they find."""
     name = registry.module_of(cls)
     module = sys.modules.get(name)
-    if _is_ours(name) or module is None or name == _MAIN or "." in name:
+    if _is_proctor(name) or module is None or name == _MAIN or "." in name:
         return cls
-    if registry.import_object(HAS_STAND_INS)(module):
+    if registry.import_object(HAS_STUBS)(module):
         return cls
-    found: type[T] | None = _within(
+    found: type[T] | None = _attribute(
         import_file(Path(str(module.__file__)), registry.import_object(registry.FILE_LOADER)), cls.__qualname__
     )
     return found or cls
@@ -90,9 +90,9 @@ def find_class(origin: Origin) -> type:
     if origin.entry_point:
         name, _, qualname = origin.entry_point.partition(":")
         registry.import_object(registry.ADOPT)(name, origin.folder)
-        return registry.checked(_within(import_module(name), qualname), origin.name)
+        return registry.checked(_attribute(import_module(name), qualname), origin.name)
     module = _module(origin)
-    found = _within(module, origin.qualname)
+    found = _attribute(module, origin.qualname)
     if found is None:  # made by a function
         short = origin.name.rpartition("/")[2]
         made = registry.made_by(module)
@@ -106,7 +106,7 @@ def find_class(origin: Origin) -> type:
     return registry.checked(found, origin.name)
 
 
-def _within(module: ModuleType, qualname: str) -> Any:
+def _attribute(module: ModuleType, qualname: str) -> Any:
     found: Any = module
     for part in qualname.split("."):
         found = getattr(found, part, None)
@@ -120,14 +120,14 @@ def _module(origin: Origin) -> ModuleType:
     return import_module(origin.module)
 
 
-def places_of(task: Any) -> set[str]:
+def code_paths(task: Any) -> set[str]:
     """Files and folders of the task's own code: its folder, the harness around it, and whatever it has imported."""
     found = {str(place) for module in _modules_of(type(task)) for place in _places(module)}
     own, _, _ = task.name.partition(":") if is_file(task.name) else ("", "", "")
     return found | ({str(place) for place in _around(user_path(own).resolve())} if own else set())
 
 
-def search_places() -> set[str]:
+def search_paths() -> set[str]:
     """Folders of packages beside those of this Python, which task code may import when it is called: of PYTHONPATH, and
     those that a user has installed for himself. Not one that a home folder, or all things temporary, lies in."""
     named = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
@@ -160,7 +160,7 @@ def _holds_others(folder: Path) -> bool:
 
 def _modules_of(cls: type) -> Iterator[ModuleType]:
     """Those from outside this package that its classes lie in, and all that these have imported."""
-    waiting = [base.__module__ for base in cls.__mro__ if not _is_ours(base.__module__)]
+    waiting = [base.__module__ for base in cls.__mro__ if not _is_proctor(base.__module__)]
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
@@ -178,8 +178,8 @@ def _modules_of(cls: type) -> Iterator[ModuleType]:
 def _is_installed(module: ModuleType) -> bool:
     """Whether it lies where every worker can read it."""
     file = getattr(module, "__file__", None)
-    return file is None or _is_ours(module.__name__) or str(file).startswith((sys.prefix, sys.base_prefix))
+    return file is None or _is_proctor(module.__name__) or str(file).startswith((sys.prefix, sys.base_prefix))
 
 
-def _is_ours(module: str) -> bool:
+def _is_proctor(module: str) -> bool:
     return module.partition(".")[0] == _OURS

@@ -30,8 +30,8 @@ class LibraryTask(Task):
     async def open(self, config: RunConfig) -> None:
         await super().open(config)
         if not config.generation_only:
-            program = _search(self.libraries())
-            self._missing = _missing(_searched(program, await self.sandbox.judge(program, Limits())))
+            program = _find_missing(self.libraries())
+            self._missing = _missing(_read_missing(program, await self.sandbox.judge(program, Limits())))
 
     def program(self, doc: Any, generation: str) -> Program:
         program = super().program(doc, generation)
@@ -41,7 +41,7 @@ class LibraryTask(Task):
     def require(self, *sources: str) -> None:
         """Raises where a library that the sources import is not there."""
         if self._missing is None:
-            self._missing = _missing(*run_programs([_search(self.libraries())], Limits(), _searched))
+            self._missing = _missing(*run_programs([_find_missing(self.libraries())], Limits(), _read_missing))
         if absent := sorted(self._missing & imported(*sources)):
             raise missing("python", absent, self.libraries())
 
@@ -56,14 +56,14 @@ def imported(*sources: str) -> set[str]:
     return names
 
 
-def _search(names: Iterable[str]) -> Program:
+def _find_missing(names: Iterable[str]) -> Program:
     return Program(
         source="from importlib.util import find_spec\n"
         f"print(*(name for name in {sorted(names)} if find_spec(name) is None))\n"
     )
 
 
-def _searched(program: Program, verdict: Verdict) -> Trial:
+def _read_missing(program: Program, verdict: Verdict) -> Trial:
     return msgspec.structs.replace(trial_of(program, verdict), reading=verdict.stdout.split())
 
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from proctor.core.errors import MissingDataError
 
 _LARGEST = 1 << 30  # bytes: a few that are compressed may stand for any number
-_HARMLESS = frozenset({
+_ALLOWED_OPCODES = frozenset({
     "PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "BINPUT", "BINGET", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE",
     "BINUNICODE8", "EMPTY_LIST", "APPEND", "APPENDS", "EMPTY_DICT", "SETITEM", "SETITEMS",
 })  # fmt: skip
@@ -56,18 +56,18 @@ def _unpacked(text: str) -> Any:
         raise MissingDataError(f"Test cases are neither JSON nor compressed: {error}.") from None
     if stream.unconsumed_tail:
         raise MissingDataError(f"Test cases are larger than {_LARGEST >> 20} MiB.")
-    return plain_pickle(content)
+    return load_plain_pickle(content)
 
 
-def plain_pickle(content: bytes) -> Any:
+def load_plain_pickle(content: bytes) -> Any:
     """What was pickled, if it is made of texts, lists and dicts."""
     try:
         used = {opcode.name for opcode, _, _ in pickletools.genops(content)}
-        if used <= _HARMLESS:
+        if used <= _ALLOWED_OPCODES:
             return _PlainUnpickler(io.BytesIO(content)).load()
     except (ValueError, pickle.UnpicklingError, EOFError, IndexError, TypeError, KeyError) as error:
         raise MissingDataError(f"Test cases cannot be read: {error}.") from None
-    forbidden = ", ".join(sorted(used - _HARMLESS))
+    forbidden = ", ".join(sorted(used - _ALLOWED_OPCODES))
     raise MissingDataError(f"Test cases want more than texts, lists and dicts, and are not read: {forbidden}.")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.code.execution import CachedRunner, ForbiddenRunner, IsolatedRunner, Runner, Trial, running_with
+from proctor.code.execution import CachedRunner, ForbiddenRunner, IsolatedRunner, Runner, Trial, use_runner
 from proctor.code.rows import alone, pick
 from proctor.core.errors import ProctorError
 from proctor.core.types import Metric, Record
@@ -24,10 +24,10 @@ from proctor.metrics.statistics import score_mean
 if TYPE_CHECKING:
     from proctor.code.task import Task
 
-_EQUAL = 1e-9  # of a mean of means and the mean of all
+_TOLERANCE = 1e-9  # of a mean of means and the mean of all
 # Words in the names of figures that are no means of scores, even where they lie between 0 and 1.
-_COUNTS = frozenset({"count", "counts", "num", "number", "total"})
-_RATIOS = frozenset({"length", "penalty", "ratio"})
+_COUNT_WORDS = frozenset({"count", "counts", "num", "number", "total"})
+_RATIO_WORDS = frozenset({"length", "penalty", "ratio"})
 _OVERALL = ("all ", "overall ")
 _NUMBER = re.compile(r"\d+")
 
@@ -45,12 +45,12 @@ def count_results(
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows):
+    with use_runner(runner), task._given.offered(), alone(task.DATASET_PATH, rows):
         # In lists of their own: some tasks put their changes into those that they are given.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))
 
 
-async def count_alone(
+async def count_single(
     task: Task, index: int, generations: Sequence[str], runner: Runner
 ) -> dict[str, float] | Exception:
     """The metrics of one problem, or why there are none."""
@@ -155,13 +155,13 @@ class Results:
         # By contract, the first one is the score; the others may be counts or ratios of something.
         is_first = name == next(iter(self._count(indices)))
         words = set() if is_first else set(re.findall(r"[a-z]+", name.lower()))
-        is_count = not is_first and (isinstance(value, int) or bool(words & _COUNTS))
-        is_mean = abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone)
+        is_count = not is_first and (isinstance(value, int) or bool(words & _COUNT_WORDS))
+        is_mean = abs(mean - value) <= _TOLERANCE and all(0 <= one <= 1 for one in alone)
         units = self._units(indices)
         unknown = Metric(value, None, None, None, len(units), "count" if is_count else "jackknife")
         if is_count or self._is_called_after_a_place(name, indices):
             return unknown
-        if is_mean and not words & _RATIOS:
+        if is_mean and not words & _RATIO_WORDS:
             return score_mean(alone, clusters=[self._clusters[i] for i in indices])
         marks = (0.0, self._task.full_marks)
         is_score = is_first and all(marks[0] <= one <= marks[1] for one in (value, *alone))

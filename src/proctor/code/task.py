@@ -20,7 +20,7 @@ from proctor.code.execution import ForbiddenRunner, Runner, SandboxRunner, Trial
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.prompt_language import canonical_language, is_declared, is_prose, known_language, language_in
 from proctor.code.rows import GivenRows, Rows, load_dataset
-from proctor.code.scoring.mixin import READING, ScoringMixin
+from proctor.code.scoring.mixin import READING_METHODS, ScoringMixin
 from proctor.code.settings import constructor_settings, struct_of
 from proctor.code.stopwords import cut, cut_generation
 from proctor.code.wrong_tests import defined_in, program_with_control, with_wrong_expectations
@@ -246,7 +246,7 @@ class Task(ScoringMixin, core.Task):
 
     @classmethod
     def build(cls, settings: Struct, data: str | None) -> Self:
-        made_of = foreign.with_stand_ins(cls)
+        made_of = foreign.with_stubs(cls)
         task = made_of.__new__(made_of)
         task._given, task.settings = GivenRows(data), settings  # known to the constructor, which may load rows
         with task._given.offered():
@@ -377,7 +377,7 @@ class Task(ScoringMixin, core.Task):
         if not self._config.postprocess:
             completes = self._config.api == "completions"
             return self._form(sample.index).with_completion(output.text) if completes else output.text
-        if self.uses_worker(*READING):
+        if self.uses_worker(*READING_METHODS):
             return self.scoring().read(sample, [output])[0]
         doc = self.rows()[sample.index]
         with self._given.offered():
@@ -394,7 +394,7 @@ class Task(ScoringMixin, core.Task):
             return list(answer["generations"])
         if isinstance(answer, list):
             return [trial["generation"] for trial in answer]
-        if self.uses_worker(*READING) and record.outputs:
+        if self.uses_worker(*READING_METHODS) and record.outputs:
             return self.scoring().read(record.sample, record.outputs)
         return super().generations(record)
 
@@ -448,7 +448,7 @@ class Task(ScoringMixin, core.Task):
         return results.count_results(self, indices, generations, references, runner)
 
     async def _read(self, sample: Sample, outputs: Sequence[Output]) -> list[str]:
-        if self.uses_worker(*READING):
+        if self.uses_worker(*READING_METHODS):
             return await self.scoring().in_thread(self.scoring().read, sample, outputs)
         return [self.generation(sample, output) for output in outputs]
 
@@ -464,11 +464,11 @@ class Task(ScoringMixin, core.Task):
         apart = self.uses_worker("process_results")
         if apart:
             generations, found = await self.scoring().in_thread(self.scoring().score, sample, outputs, runner)
-            if not self.uses_worker(*READING) or all(output.finish == LOADED for output in outputs):
+            if not self.uses_worker(*READING_METHODS) or all(output.finish == LOADED for output in outputs):
                 generations = [self.generation(sample, output) for output in outputs]  # whatever was said there
         else:
             generations = await self._read(sample, outputs)
-            found = await results.count_alone(self, sample.index, generations, runner)
+            found = await results.count_single(self, sample.index, generations, runner)
         trials = runner.trials if isinstance(runner, SandboxRunner) else []
         if isinstance(found, dict):
             score = scores.score_of_metrics(found, generations, trials, self.full_marks)

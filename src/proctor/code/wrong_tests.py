@@ -105,7 +105,7 @@ def with_wrong_expectations(tests: str, language: str, names: Iterable[str], *, 
         return ""
     lines = tests.split("\n")
     known = [re.escape(name) for name in {_ALIAS, *names} if name]
-    found = _checks(_without_comments(tests, language), language, "|".join(known))
+    found = _find_checks(_without_comments(tests, language), language, "|".join(known))
     checks = _by_kind(found if of_known_make else filter(_compares_with_literal, found))
     exchanges = itertools.chain.from_iterable(map(_exchange, checks))
     exchanged = {check.number: f"{check.before}{call}{check.after}" for check, call in exchanges}
@@ -140,7 +140,7 @@ def _without_comments(tests: str, language: str) -> list[str]:
     return blanked.split("\n")
 
 
-def _checks(lines: Sequence[str], language: str, names: str) -> Iterator[_Check]:
+def _find_checks(lines: Sequence[str], language: str, names: str) -> Iterator[_Check]:
     for number, line in enumerate(lines):
         span = _call_in(line, language, names)
         following = lines[number + 1] if number + 1 < len(lines) else ""

@@ -24,10 +24,10 @@ from proctor.metrics.passing import mean_pass_at_k
 from proctor.sandbox import Limits, Outcome, Program, Verdict
 
 LEVELS = ("introductory", "interview", "competition")
-_PATIENCE = 3  # as many tests may run out of time; then the rest has failed, too
-_AT_ONCE = 8
+_MAX_TIMEOUTS = 3  # as many tests may run out of time; then the rest has failed, too
+_MAX_CONCURRENCY = 8
 _DETAIL = 500  # characters kept of each failure, of which there can be many
-_SHOWN = 80
+_LONGEST_VALUE = 80
 
 # Contestants leave imports out, and the solutions of the data set count on that. Some take longer than the rest
 # together: these are only there for programs with such a word in them.
@@ -133,11 +133,11 @@ class APPS(KeyedTask, LibraryTask):
         programs, judge = self._trials(doc, generation)
         limits = self._limits(doc)
         passed = timeouts = 0
-        for start in range(0, len(programs), _AT_ONCE):
-            trials = run_programs(programs[start : start + _AT_ONCE], limits, judge)
+        for start in range(0, len(programs), _MAX_CONCURRENCY):
+            trials = run_programs(programs[start : start + _MAX_CONCURRENCY], limits, judge)
             passed += sum(trial.passed for trial in trials)
             timeouts += sum(trial.outcome == Outcome.TIMEOUT for trial in trials)
-            if timeouts >= _PATIENCE:
+            if timeouts >= _MAX_TIMEOUTS:
                 break
         return passed / len(programs)
 
@@ -265,4 +265,4 @@ def _with_imports(generation: str) -> str:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …")
+    return repr(text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} …")
