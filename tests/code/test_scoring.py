@@ -275,7 +275,7 @@ def test_an_error_of_the_final_count_is_none_of_the_run(capfd: pytest.CaptureFix
     report = executing(["import time\nif len(task._rows) > 1: time.sleep(60)\nmark = 1.0", "mark = 0.0"])
     assert outcomes(report) == [1, 0]
     assert (report.run.status, values(report)) == ("done", {"mark": 0.5})
-    told = "all problems together could not be counted (TimeoutError: it took more than 1 seconds)"
+    told = "process_results failed for all samples together (TimeoutError: it took more than 1 seconds)"
     assert told in capfd.readouterr().err
     with pytest.raises(TaskError, match="TimeoutError"):  # without programs, a mean may be another figure
         executing(["import time\nif len(task._rows) > 1: time.sleep(60)", GOOD], settings={"executes": False})
@@ -339,7 +339,7 @@ def test_an_answer_that_is_none_is_empty_and_one_that_is_no_text_an_error() -> N
     first, second, third = report.records()
     assert score_of(first).answer["generations"] == [""]
     assert second.error is not None
-    assert second.error.message == "postprocess_generation gives a text, not int"
+    assert second.error.message == "postprocess_generation must return a str, not int"
     assert score_of(third).answer["generations"] == ["abc"]
     assert values(report) == {"letters": 3}
 
