@@ -590,7 +590,7 @@ def test_a_task_that_cannot_be_loaded_behind_the_walls_is_named(tmp_path: Path) 
     more = f"""
         assert not hasattr(__import__("sys"), "prefixes") and {os.getpid()} == __import__("os").getpid()
     """
-    with pytest.raises(UsageError, match=r"exam.py:Executing cannot be loaded by the worker that scores it: .*line"):
+    with pytest.raises(UsageError, match=r"exam.py:Executing cannot be loaded by its scoring worker: .*line"):
         executing([GOOD], more)
 
 
