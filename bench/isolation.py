@@ -23,10 +23,10 @@ from proctor.agents.display_filter.display import FilteredDisplay
 from proctor.agents.envs.event_log import Header
 from proctor.agents.envs.referee import EnvSession
 from proctor.agents.envs.types import Episode
-from proctor.agents.runtime.hosting.isolation import Isolation
+from proctor.agents.runtime.hosting.isolation import AgentSandbox, Isolation
 from proctor.agents.runtime.hosting.process import HostProcess
 from proctor.agents.runtime.hosting.recipe import Recipe, with_arguments
-from proctor.sandbox.isolated import Allowed, find_level
+from proctor.sandbox.isolated import Permissions, find_level
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "isolation.json"
@@ -36,7 +36,7 @@ TARGET = 0.2  # milliseconds
 
 
 def isolation() -> Isolation:
-    level = find_level(Allowed(binds=(("", ""),)), "the measurement")
+    level = find_level(Permissions(binds=(("", ""),)), "the measurement")
     return Isolation(level, network=False, gpu=False, files=(), variables={})
 
 
@@ -63,7 +63,7 @@ async def measure_window(folder: Path, held: Isolation) -> dict[str, Any]:
     finally:
         await free.end()
         await isolated.end()
-        room.close()
+        sandbox.close()
         filtered.close()
         display.close()
 

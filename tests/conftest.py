@@ -160,9 +160,9 @@ def judge(room: Room) -> Judge:
 @pytest.fixture(scope="module")
 def one_sandbox(room: Room) -> Iterator[None]:
     """One sandbox for all programs that the tests of a module run outside of a run."""
-    from proctor.code.execution import running_with
+    from proctor.code.execution import use_runner
 
-    with running_with(room):
+    with use_runner(room):
         yield
 
 

@@ -112,7 +112,7 @@ def test_sandbox_guide_matches_the_code() -> None:
         assert f"\n| `{name}` | {getattr(limits, name):g} | " in text
     assert all(f"\n| `{level}` | " in text for level in (FULL, CONFINED, LIMITS))
     assert supervisor.__doc__ is not None
-    picture = re.search(r"^    (warden .*?)\n\n", supervisor.__doc__, re.DOTALL | re.MULTILINE)
+    picture = re.search(r"^    (supervisor .*?)\n\n", supervisor.__doc__, re.DOTALL | re.MULTILINE)
     assert picture is not None
     assert textwrap.dedent("    " + picture[1]) in text
     assert len(LANGUAGES) == 29, "README.md and docs/sandbox.md give their number in words"

@@ -23,7 +23,7 @@ from proctor import evaluate
 from proctor.agents.runtime.hosting import isolation as isolation_module
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.core.errors import SandboxUnavailableError, UsageError
-from proctor.sandbox.isolation import IsolationLevel, rungs
+from proctor.sandbox.isolation import IsolationLevel, levels
 
 FILE = players.__file__
 GAMES = desktop_players.__file__
@@ -242,10 +242,10 @@ def test_isolated_agent_cannot_reach_its_stepped_environment(agent: str, outcome
 
 def test_only_known_levels_hold_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     def only_landlock() -> list[IsolationLevel]:
-        return [level for level in rungs() if level.name == "confined"]
+        return [level for level in levels() if level.name == "confined"]
 
-    monkeypatch.setattr("proctor.sandbox.isolated.rungs", only_landlock)
-    with pytest.raises(SandboxUnavailableError, match=r"--isolate-agent: this machine cannot hold it \(confined: "):
+    monkeypatch.setattr("proctor.sandbox.isolated.levels", only_landlock)
+    with pytest.raises(SandboxUnavailableError, match=r"--isolate-agent: this machine cannot isolate it \(confined: "):
         in_a_window("RightArrow", isolate_agent=True)
 
 
@@ -254,8 +254,8 @@ def test_only_known_levels_hold_an_agent(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("which", range(3))
 def test_every_level_holds_an_agent(which: int, user: str) -> None:
     """Each level alone, as root and as an ordinary user."""
-    levels = [level for level in rungs() if level.safe]
-    if which >= len(levels):
+    safe_levels = [level for level in levels() if level.safe]
+    if which >= len(safe_levels):
         pytest.skip("this machine has fewer levels")
     command = [sys.executable, "-m", "helpers.isolated_driver", str(which)]
     if user == "ordinary user":
@@ -268,7 +268,7 @@ def test_every_level_holds_an_agent(which: int, user: str) -> None:
         pytest.skip("the level needs a Python that every user may read")
     assert ended.returncode == 0, ended.stderr
     told = json.loads(ended.stdout.splitlines()[-1])
-    assert told["held"].startswith(f"{ISOLATED}{levels[which].name}")
+    assert told["held"].startswith(f"{ISOLATED}{safe_levels[which].name}")
     seen = json.loads(told["said"].split("RuntimeError: ", 1)[1])
     assert not seen["secret"]
     assert not seen["network"]

@@ -185,9 +185,9 @@ from proctor.sandbox.inside import kernel, seccomp
 kernel.set_no_new_privileges()
 program = seccomp._head()
 if "namespaces" in sys.argv[1]:
-    program += seccomp._on(seccomp.number_of("unshare"), seccomp._REFUSE | 1)
+    program += seccomp._on_call(seccomp.number_of("unshare"), seccomp._REFUSE | 1)
 if "landlock" in sys.argv[1]:
-    program += seccomp._on(444, seccomp._REFUSE | 38)
+    program += seccomp._on_call(444, seccomp._REFUSE | 38)
 seccomp.Filter(seccomp._pack(program)).install()
 sys.exit(main(sys.argv[2:]))
 """

@@ -25,14 +25,14 @@ from proctor.code.scoring import client, pool
 from proctor.core.errors import SandboxUnavailableError, TaskError, UsageError
 from proctor.formats.code_files import save_generations
 from proctor.sandbox import best_level
-from proctor.sandbox.isolation import LIMITS, rungs
+from proctor.sandbox.isolation import LIMITS, levels
 
 LEVELS = ["full bubblewrap", "full kernel", "confined none"]
 
 
 def test_every_way_to_run_a_text_is_contained_at_the_best_level() -> None:
     level = asyncio.run(best_level())
-    _contain(f"{level.name} {level.walls}", "this user", "usual")
+    _contain(f"{level.name} {level.namespace_backend}", "this user", "usual")
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ FORGED = {
     "an odd name of an error": 'send(b\'{"type": "ScoringFailure", "kind": "\\\\n", "message": "x"}\')',
     "a language that there is not": "run(language='none')",
     "endless limits": "run(seconds=1e308)",
-    "a data set that there is not": 'send(b\'{"type": "WantDataset"}\')',
+    "a data set that there is not": 'send(b\'{"type": "RequestDataset"}\')',
     "limits below zero": "run(seconds=-1)",
     "too many programs": "run(times=20_000)",
 }
@@ -275,7 +275,7 @@ def test_an_error_of_the_final_count_is_none_of_the_run(capfd: pytest.CaptureFix
     report = executing(["import time\nif len(task._rows) > 1: time.sleep(60)\nmark = 1.0", "mark = 0.0"])
     assert outcomes(report) == [1, 0]
     assert (report.run.status, values(report)) == ("done", {"mark": 0.5})
-    told = "all problems together could not be counted (TimeoutError: it took more than 1 seconds)"
+    told = "process_results failed for all samples together (TimeoutError: it took more than 1 seconds)"
     assert told in capfd.readouterr().err
     with pytest.raises(TaskError, match="TimeoutError"):  # without programs, a mean may be another figure
         executing(["import time\nif len(task._rows) > 1: time.sleep(60)", GOOD], settings={"executes": False})
@@ -292,18 +292,18 @@ UNPROTECTED = """
 
 
 def test_without_walls_only_for_those_who_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    only = [level for level in rungs() if level.name == LIMITS]
-    monkeypatch.setattr(pool, "rungs", lambda: only)
+    only = [level for level in levels() if level.name == LIMITS]
+    monkeypatch.setattr(pool, "levels", lambda: only)
     more = UNPROTECTED.replace("HARNESS", str(os.getpid()))
-    with pytest.raises(SandboxUnavailableError, match="say --unsafe"):
+    with pytest.raises(SandboxUnavailableError, match="pass --unsafe"):
         executing([GOOD], more)
     assert outcomes(executing([GOOD], more, unsafe=True)) == [1]
 
 
 def test_where_there_are_no_walls_to_be_had_the_harness_scores_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on other systems, where programs run in containers."""
-    monkeypatch.setattr(pool, "rungs", list)
-    monkeypatch.setattr("proctor.code.scoring.mixin.rungs", list)
+    monkeypatch.setattr(pool, "levels", list)
+    monkeypatch.setattr("proctor.code.scoring.mixin.levels", list)
     more = UNPROTECTED.replace("!= HARNESS", f"== {os.getpid()}")
     with pytest.raises(SandboxUnavailableError):
         executing([GOOD], more)
@@ -339,7 +339,7 @@ def test_an_answer_that_is_none_is_empty_and_one_that_is_no_text_an_error() -> N
     first, second, third = report.records()
     assert score_of(first).answer["generations"] == [""]
     assert second.error is not None
-    assert second.error.message == "postprocess_generation gives a text, not int"
+    assert second.error.message == "postprocess_generation must return a str, not int"
     assert score_of(third).answer["generations"] == ["abc"]
     assert values(report) == {"letters": 3}
 
@@ -590,7 +590,7 @@ def test_a_task_that_cannot_be_loaded_behind_the_walls_is_named(tmp_path: Path) 
     more = f"""
         assert not hasattr(__import__("sys"), "prefixes") and {os.getpid()} == __import__("os").getpid()
     """
-    with pytest.raises(UsageError, match=r"exam.py:Executing cannot be loaded by the worker that scores it: .*line"):
+    with pytest.raises(UsageError, match=r"exam.py:Executing cannot be loaded by its scoring worker: .*line"):
         executing([GOOD], more)
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from helpers import isolated_players
 from proctor import evaluate
 from proctor.sandbox import isolated
-from proctor.sandbox.isolation import rungs
+from proctor.sandbox.isolation import levels
 
 
 def main(which: int) -> None:
-    level = [level for level in rungs() if level.safe][which]
-    isolated.rungs = lambda: [level]  # type: ignore[attr-defined]
+    level = [level for level in levels() if level.safe][which]
+    isolated.levels = lambda: [level]  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listening:
         os.environ["PROCTOR_STORE"] = store = str(Path(folder) / "store")
         os.environ["FORGED_STATE"] = str(Path(folder) / "state")

@@ -74,13 +74,13 @@ def trace(
 
 
 class KilledCoverage:
-    """In this process: every warden and guardian is traced, every host may end by itself."""
+    """In this process: every supervisor and guardian is traced, every host may end by itself."""
 
     def __init__(self) -> None:
         self._descriptor = os.memfd_create("coverage")
         os.ftruncate(self._descriptor, SIZE)
         self._source = self._tracing()
-        self._trace_wardens()
+        self._trace_supervisors()
         self._trace_guardians()
         self._end_hosts_gently()
         self._end_filters_gently()
@@ -92,11 +92,11 @@ class KilledCoverage:
         call = f"trace({self._descriptor}, {places!r}, {', '.join(map(str, numbers))})"
         return f"from __future__ import annotations\n{inspect.getsource(trace)}\n{call}\ndel trace\n"
 
-    def _trace_wardens(self) -> None:
+    def _trace_supervisors(self) -> None:
         launch = worker._launch
 
-        def launch_traced(command: list[str], handed: list[int], environment: dict[str, str], stderr: int) -> Any:
-            return launch(self._traced(command), [*handed, self._descriptor], environment, stderr)
+        def launch_traced(command: list[str], descriptors: list[int], environment: dict[str, str], stderr: int) -> Any:
+            return launch(self._traced(command), [*descriptors, self._descriptor], environment, stderr)
 
         worker._launch = launch_traced
 

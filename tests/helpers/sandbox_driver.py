@@ -9,15 +9,15 @@ import time
 
 from helpers.hostile_programs import ATTACKS, CLAIMS, HONEST, Case
 from proctor.sandbox import Pool
-from proctor.sandbox.inside import kernel, watch
-from proctor.sandbox.isolation import IsolationLevel, rungs
+from proctor.sandbox.inside import kernel, process_tree
+from proctor.sandbox.isolation import IsolationLevel, levels
 
 WORKERS = 2
 DYING = 60.0  # seconds
 
 
 def find_level(name: str, walls: str) -> IsolationLevel | None:
-    return next((level for level in rungs() if (level.name, level.walls) == (name, walls)), None)
+    return next((level for level in levels() if (level.name, level.namespace_backend) == (name, walls)), None)
 
 
 def _is_bomb(case: Case) -> bool:
@@ -47,7 +47,7 @@ async def hold(level: IsolationLevel) -> dict[str, object]:
 def find_strays() -> list[int]:
     """Processes that are still there. One that was killed takes a moment to end, on a busy machine a long one."""
     deadline = time.monotonic() + DYING
-    while (strays := [process for process, _ in watch.descendants(set())]) and time.monotonic() < deadline:
+    while (strays := [process for process, _ in process_tree.descendants(set())]) and time.monotonic() < deadline:
         time.sleep(0.01)
     return strays
 

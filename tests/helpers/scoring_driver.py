@@ -234,8 +234,8 @@ def main(name: str, walls: str, ways: str = "usual") -> None:
         return
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(pool, "rungs", return_value=[level]),
-        mock.patch.object(detection, "rungs", return_value=[level]),
+        mock.patch.object(pool, "levels", return_value=[level]),
+        mock.patch.object(detection, "levels", return_value=[level]),
     ):
         Path(folder).chmod(0o755)
         result = hold(Path(folder), RARE_WAYS if ways == "rare" else WAYS)

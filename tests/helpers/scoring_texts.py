@@ -95,7 +95,7 @@ HOSTILE = {
     "the clock": "attempt(time.clock_settime, time.CLOCK_REALTIME, 0)",
     "the memory of others": "attempt(lambda: open(f'/proc/{os.getppid()}/mem', 'wb').write(b'x'))",
     "a trickle": "os.write(3, b'\\xff\\xff\\x00\\x00')\nwhile True:\n    os.write(3, b'x'); time.sleep(0.01)",
-    "requests without end": "import json\nbody = json.dumps({'type': 'WantDataset'}).encode()\n"
+    "requests without end": "import json\nbody = json.dumps({'type': 'RequestDataset'}).encode()\n"
     "while True: os.write(3, len(body).to_bytes(4, 'little') + body)",
     "programs that sleep for days": "import json\nbody = json.dumps({'type': 'RunPrograms', 'judged': False, 'limits': "
     "{'seconds': 3600}, 'programs': [{'source': 'import time; time.sleep(1e6)'}] * 100}).encode()\n"

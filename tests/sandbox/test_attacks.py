@@ -20,15 +20,15 @@ from proctor.sandbox import Limits, Outcome, Pool, best_level, run
 LEVELS = ["full bubblewrap", "full kernel", "confined none"]
 
 
-def test_attack_table_at_the_best_level() -> None:
+def test_attacks_fail_at_the_best_level() -> None:
     level = asyncio.run(best_level())
-    _withstand(f"{level.name} {level.walls}", "this user")
+    _withstand(f"{level.name} {level.namespace_backend}", "this user")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("user", ["this user", "ordinary user"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_attack_table_at_every_level(level: str, user: str) -> None:
+def test_attacks_fail_at_every_level(level: str, user: str) -> None:
     _withstand(level, user)
 
 

@@ -1,4 +1,4 @@
-"""The workshop: what is compiled once, for all who want it."""
+"""The cache: what is compiled once, for all who want it."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ class Worker:
 def test_a_source_is_compiled_once() -> None:
     async def compile_twice() -> None:
         worker = Worker(made(0), made(1))
-        workshop = CompileCache(worker.run, find)
-        await asyncio.gather(workshop.prepare(C, "good", 1), workshop.prepare(C, "good", 1))
+        cache = CompileCache(worker.run, find)
+        await asyncio.gather(cache.prepare(C, "good", 1), cache.prepare(C, "good", 1))
         for _ in range(2):
             with pytest.raises(CompilationError):
-                await workshop.prepare(C, "bad", 1)
-        await workshop.close()
+                await cache.prepare(C, "bad", 1)
+        await cache.close()
 
     asyncio.run(compile_twice())
 
 
-def test_a_failure_of_the_sandbox_is_not_kept() -> None:
+def test_failures_of_the_sandbox_are_not_cached() -> None:
     async def compile_again() -> None:
-        workshop = CompileCache(Worker(WorkerError("out of order"), made(0)).run, find)
+        cache = CompileCache(Worker(WorkerError("out of order"), made(0)).run, find)
         with pytest.raises(WorkerError):
-            await workshop.prepare(C, "good", 1)
-        await workshop.prepare(C, "good", 1)
-        await workshop.close()
+            await cache.prepare(C, "good", 1)
+        await cache.prepare(C, "good", 1)
+        await cache.close()
 
     asyncio.run(compile_again())
 
 
-def test_tools_that_could_not_be_looked_for_are_looked_for_again() -> None:
+def test_failed_tool_lookup_is_retried() -> None:
     async def look_twice() -> None:
         troubles = [OSError("too many open files")]
 
@@ -81,25 +81,25 @@ def test_tools_that_could_not_be_looked_for_are_looked_for_again() -> None:
                 raise troubles.pop()
             return await find(language)
 
-        workshop = CompileCache(Worker(made(0)).run, find_later)
+        cache = CompileCache(Worker(made(0)).run, find_later)
         with pytest.raises(OSError, match="too many"):
-            await workshop.prepare(C, "good", 1)
-        await workshop.prepare(C, "good", 1)
-        await workshop.close()
+            await cache.prepare(C, "good", 1)
+        await cache.prepare(C, "good", 1)
+        await cache.close()
 
     asyncio.run(look_twice())
 
 
-def test_closing_ends_what_nobody_waits_for_any_more() -> None:
+def test_close_cancels_pending_compilations() -> None:
     async def give_up() -> None:
         worker = Worker(None)
-        workshop = CompileCache(worker.run, find)
-        waiting = asyncio.create_task(workshop.prepare(C, "endless", 1))
+        cache = CompileCache(worker.run, find)
+        waiting = asyncio.create_task(cache.prepare(C, "endless", 1))
         await worker.under_way.wait()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         assert not worker.left.is_set()
-        await workshop.close()
+        await cache.close()
         assert worker.left.is_set()
 
     asyncio.run(give_up())

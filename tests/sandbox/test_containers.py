@@ -26,7 +26,7 @@ from proctor.core.errors import SandboxUnavailableError, UnknownNameError, Usage
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, engine, open_sandbox, run
 from proctor.sandbox.containers import COMMAND, IMAGE, ContainerPool
 from proctor.sandbox.engine import ENGINES, ContainerEngine
-from proctor.sandbox.inside import watch
+from proctor.sandbox.inside import process_tree
 
 T = TypeVar("T")
 CASES = [*HONEST, *ATTACKS]
@@ -103,7 +103,7 @@ ROOMS = ["stand-in", *(pytest.param(name, marks=pytest.mark.slow) for name, why 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
-def test_this_engine_runs_a_program(name: str) -> None:
+def test_installed_engine_runs_a_program(name: str) -> None:
     """Skipped with the reason where it cannot: all tests with a room are then without this engine."""
     if OBSTACLES[name]:
         pytest.skip(OBSTACLES[name])
@@ -149,7 +149,7 @@ def options_for(name: str, *folders: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(("name", "more"), [("docker", ""), ("podman", ",notmpcopyup")])
-def test_the_whole_command_line(name: str, more: str) -> None:
+def test_engine_command_line(name: str, more: str) -> None:
     """Every option that there is: nothing of this machine is shown, and whatever is added to it is seen here."""
     assert options_for(name) == {
         "--rm": [""],
@@ -178,7 +178,7 @@ def test_the_whole_command_line(name: str, more: str) -> None:
     }
 
 
-def test_prepared_folders_are_copied_not_shown() -> None:
+def test_prepared_folders_are_copied_into_the_container() -> None:
     tmpfs = options_for("docker", "/var/proctor/prepared")["--tmpfs"]
     assert tmpfs[2:] == ["/var/proctor/prepared:rw,noexec,nosuid,nodev,mode=755"]
 
@@ -215,8 +215,8 @@ def test_an_engine_that_does_not_answer(stand_in: StandIn) -> None:
 
 def test_an_engine_that_never_answers(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     (stand_in.bin / "docker").write_text("#!/bin/sh\nexec sleep 600\n")
-    monkeypatch.setattr(engine, "_ANSWER_SECONDS", 0.1)
-    assert refusal("docker") == "docker does not answer: nothing came within 0.1 seconds"
+    monkeypatch.setattr(engine, "_ANSWER_TIMEOUT", 0.1)
+    assert refusal("docker") == "docker does not answer: no answer within 0.1 seconds"
 
 
 def test_an_image_that_cannot_be_pulled(stand_in: StandIn) -> None:
@@ -234,11 +234,11 @@ def test_a_container_that_does_not_start(stand_in: StandIn) -> None:
 @pytest.mark.parametrize(
     ("trouble", "told"),
     [
-        ("strict", "programs cannot be given users of their own"),
+        ("strict", "programs cannot run as separate users"),
         ("littered", "/tmp must be empty when a container starts, but has litter"),
     ],
 )
-def test_a_container_that_is_not_fit(stand_in: StandIn, trouble: str, told: str) -> None:
+def test_container_that_cannot_isolate_is_refused(stand_in: StandIn, trouble: str, told: str) -> None:
     (stand_in.folder / trouble).touch()
     assert told in refusal("docker")
 
@@ -246,14 +246,14 @@ def test_a_container_that_is_not_fit(stand_in: StandIn, trouble: str, told: str)
 # Programs
 
 
-def test_the_level_says_what_holds_a_program(room: Room) -> None:
+def test_level_describes_the_isolation(room: Room) -> None:
     assert room.sandbox.level.startswith(f"container: {room.engine}, {IMAGE}, own user, seccomp, ")
     assert room.sandbox.level.endswith(", limits")
     assert room.judge("print(1)").level == room.sandbox.level
 
 
 @pytest.mark.slow
-def test_the_attack_table(room: Room) -> None:
+def test_attacks_fail_in_a_container(room: Room) -> None:
     async def judge_all() -> list[Verdict]:
         return await asyncio.gather(*(case.judge(room.sandbox) for case in CASES))
 
@@ -266,14 +266,14 @@ def test_the_attack_table(room: Room) -> None:
     assert [place for place in PLACES if os.path.exists(f"{place}/{MARK}")] == []
 
 
-def test_what_a_program_writes_comes_back(room: Room) -> None:
+def test_output_is_returned(room: Room) -> None:
     verdict = room.judge("import sys\nprint(input() + 'é')\nprint('oops', file=sys.stderr)", stdin="hello\n")
     assert (verdict.outcome, verdict.stdout, verdict.stderr) == (Outcome.PASSED, "helloé\n", "oops\n")
     verdict = room.judge("print('x' * 200_000)")
     assert verdict.stdout == "x" * 200_000 + "\n"
 
 
-def test_tests_that_need_more_than_plain_data_run_beside_the_program(room: Room) -> None:
+def test_tests_beyond_plain_data_run_in_process(room: Room) -> None:
     verdict = room.judge("def f(g): return g(1)", "assert f(lambda x: x + 1) == 2")
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS)
 
@@ -296,7 +296,7 @@ def test_a_program_has_no_rights(room: Room) -> None:
     assert verdict.passed, verdict.detail
 
 
-def test_a_program_that_takes_longer_may_use_all_processors(room: Room) -> None:
+def test_long_program_may_use_all_cpus(room: Room) -> None:
     all_of_them = len(os.sched_getaffinity(0))
     assert room.judge(f"import os\nwhile len(os.sched_getaffinity(0)) < {all_of_them}: pass").passed
 
@@ -322,19 +322,19 @@ def test_programs_do_not_see_each_other(room: Room) -> None:
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_nothing_gets_through(room: Room, name: str) -> None:
+def test_programs_cannot_escape_the_container(room: Room, name: str) -> None:
     leave, look = PAIRS[name]
     room.judge(leave)
     verdict = room.judge(look)
     assert verdict.passed, verdict.detail
 
 
-def test_other_processes_are_out_of_reach(room: Room) -> None:
+def test_other_processes_are_unreachable(room: Room) -> None:
     assert room.judge(TAMPER).passed
 
 
 @pytest.mark.parametrize("limits", [Limits(memory_mib=8192), Limits(processes=2000)])
-def test_more_than_a_container_has_is_the_callers_mistake(room: Room, limits: Limits) -> None:
+def test_limits_above_the_container_raise_usage_error(room: Room, limits: Limits) -> None:
     with pytest.raises(UsageError, match="4096 MiB of memory and 1000 processes at most"):
         room.judge("print(1)", limits=limits)
 
@@ -342,9 +342,9 @@ def test_more_than_a_container_has_is_the_callers_mistake(room: Room, limits: Li
 # Other languages
 
 
-def test_a_language_that_the_image_does_not_have(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert room.sandbox._findings is not None
-    monkeypatch.setattr(room.sandbox, "_findings", msgspec.structs.replace(room.sandbox._findings, tools={}))
+def test_language_missing_from_the_image(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert room.sandbox._features is not None
+    monkeypatch.setattr(room.sandbox, "_features", msgspec.structs.replace(room.sandbox._features, tools={}))
     verdict = room.judge("main", language="lua")
     assert verdict.outcome is Outcome.ERROR
     assert f"which the image {IMAGE} does not have" in verdict.detail
@@ -377,7 +377,7 @@ def test_a_compiled_language(own_room: Room, language: str) -> None:
 # When something goes wrong
 
 
-def test_a_cancelled_program_costs_no_worker(own_room: Room) -> None:
+def test_cancelled_program_keeps_the_worker_count(own_room: Room) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
         tasks = [asyncio.create_task(own_room.sandbox.judge(endless, Limits(seconds=60))) for _ in range(2)]
@@ -392,7 +392,7 @@ def test_a_cancelled_program_costs_no_worker(own_room: Room) -> None:
     assert own_room.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_container_that_dies_is_replaced_and_its_program_tried_again(own_room: Room) -> None:
+def test_dead_container_is_replaced_and_program_retried(own_room: Room) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
         idle = [own_room.sandbox._idle.get_nowait() for _ in range(2)]
@@ -432,7 +432,7 @@ def test_a_killed_harness_leaves_nothing(room: Room) -> None:
         assert harness.stdout is not None
         lines = iter(harness.stdout.readline, "ready\n")
         containers = [line.strip() for line in lines]
-        clients = {process for process, fields in watch.descendants(set()) if int(fields[1]) == harness.pid}
+        clients = {process for process, fields in process_tree.descendants(set()) if int(fields[1]) == harness.pid}
         assert len(containers) == len(clients) == 2
         ends = [os.pidfd_open(process) for process in clients]
         harness.kill()
@@ -475,7 +475,7 @@ for verdict in asyncio.run(run([Program(source="print(1)"), Program(source="1 / 
 """
 
 
-def test_a_harness_needs_no_linux(room: Room) -> None:
+def test_harness_runs_without_linux(room: Room) -> None:
     """As far as that can be seen on Linux: without what only Linux has."""
     done = subprocess.run(
         [sys.executable, "-c", ELSEWHERE, room.engine], capture_output=True, text=True, timeout=300, check=False

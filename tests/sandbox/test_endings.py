@@ -40,7 +40,7 @@ PASSED, FAILED, EXITED, CRASHED = Outcome.PASSED, Outcome.FAILED, Outcome.EXITED
         ("python", "import os\nos._exit(0)\nassert False\n", EXITED),
     ],
 )
-def test_only_the_end_of_the_tests_is_a_pass(room: Room, language: str, source: str, outcome: Outcome) -> None:
+def test_early_exit_is_not_a_pass(room: Room, language: str, source: str, outcome: Outcome) -> None:
     needs_language(language)
     program = Program(source=source, language=language, ends_with_tests=True)
     (verdict,) = room.judge_all([program], LIMITS)
@@ -49,7 +49,7 @@ def test_only_the_end_of_the_tests_is_a_pass(room: Room, language: str, source: 
         assert verdict.stdout == verdict.stderr == ""
 
 
-def test_without_tests_of_its_own_a_program_may_exit_where_it_likes(room: Room) -> None:
+def test_program_without_tests_may_exit_anywhere(room: Room) -> None:
     (verdict,) = room.judge_all([Program(source=f"{BASH}exit 0\n{BASH_TESTS}", language="bash")], LIMITS)
     assert verdict.passed
 
@@ -71,16 +71,16 @@ def test_without_tests_of_its_own_a_program_may_exit_where_it_likes(room: Room) 
         ("kotlin", "fun main() { exitProcess(0) }", False),
     ],
 )
-def test_tests_that_may_exit_are_known_by_their_words(language: str, tests: str, may: bool) -> None:
+def test_may_exit_recognises_exit_calls(language: str, tests: str, may: bool) -> None:
     assert may_exit(find_language(language), tests) is may
 
 
-def test_every_language_but_kotlin_shows_its_end() -> None:
+def test_every_language_but_kotlin_has_an_ending() -> None:
     """Python's tests run apart, and Kotlin is used by no benchmark."""
     assert {language.name for language in LANGUAGES} - ENDINGS.keys() == {"python", "kotlin"}
 
 
-def test_the_mark_is_not_in_the_source_and_another_in_each_sandbox() -> None:
+def test_end_mark_is_split_and_unique_per_sandbox() -> None:
     bash = find_language("bash")
     one, other = EndMark(), EndMark()
     source = one.finished(bash, BASH, "")
@@ -89,7 +89,7 @@ def test_the_mark_is_not_in_the_source_and_another_in_each_sandbox() -> None:
 
 
 @pytest.mark.parametrize("part", ["exit ", "os.exit(", "fn  main ", "import (\n", "use a::", "\t"])
-def test_a_source_is_read_in_a_time_that_grows_with_its_length(part: str) -> None:
+def test_source_names_take_linear_time(part: str) -> None:
     """It is read outside the sandbox, and may have been made to take long: by the square of it, minutes."""
     source = part * (50_000 // len(part))
     for language in LANGUAGES:
@@ -119,7 +119,7 @@ DEFINITIONS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", PLAIN_TESTS)
-def test_tests_need_no_framework(language: str, room: Room) -> None:
+def test_endings_need_no_test_framework(language: str, room: Room) -> None:
     needs_language(language)
     source = f"{DEFINITIONS[language]}\n{PLAIN_TESTS[language]}\n"
     wrong = source.replace("x + x", "x * x * x").replace("(+ x x)", "(* x x x)")

@@ -37,7 +37,7 @@ def judge(run_in_languages: RunInLanguages) -> RunInLanguages:
 
 
 @pytest.mark.parametrize("name", [pytest.param(language.name, marks=marks(language.name)) for language in LANGUAGES])
-def test_every_language_gets_its_verdicts(name: str, judge: RunInLanguages) -> None:
+def test_verdicts_in_every_language(name: str, judge: RunInLanguages) -> None:
     source = PROGRAMS[name]
     who = "Zoe" if name == "ada" else "Zoë"  # GNAT reads bytes but writes characters
     greet, fail, eat, broken = judge(
@@ -58,7 +58,7 @@ def test_every_language_gets_its_verdicts(name: str, judge: RunInLanguages) -> N
 
 
 @pytest.mark.parametrize("name", ["c", pytest.param("cpp", marks=pytest.mark.slow)])
-def test_a_strict_umask_of_the_harness_changes_nothing(name: str) -> None:
+def test_strict_umask_of_the_harness_has_no_effect(name: str) -> None:
     """Programs, compilers and the harness may be three users."""
     needs_language(name)
     program = Program(source=PROGRAMS[name], language=name, stdin="greet Zoe\n")
@@ -71,7 +71,7 @@ def test_a_strict_umask_of_the_harness_changes_nothing(name: str) -> None:
     assert "Hello, Zoe!" in verdict.stdout, verdict
 
 
-def test_programs_compiled_at_the_same_time_are_not_mixed_up(judge: RunInLanguages) -> None:
+def test_concurrent_compilations_stay_separate(judge: RunInLanguages) -> None:
     source = '#include <stdio.h>\nint main(void) {{ printf("%d", {}); return 0; }}\n'
     verdicts = judge("c", *((source.format(number % 5), "") for number in range(20)))
     assert [verdict.stdout for verdict in verdicts] == [str(number % 5) for number in range(20)]
@@ -101,7 +101,7 @@ VENDORED = """
 
 
 @pytest.mark.slow
-def test_a_crate_that_cargo_vendor_has_brought_is_built_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vendored_crate_is_built_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_language("rust-test", libraries=True)
     language = find_language("rust-test")
     pattern, extra = next(iter(language.extras.items()))
@@ -132,7 +132,7 @@ def test_the_table_is_complete() -> None:
         assert Path(language.file).suffix
 
 
-def test_the_page_names_every_language_with_its_packages() -> None:
+def test_page_lists_every_language_with_packages() -> None:
     page = (CHECKOUT / "docs" / "languages.md").read_text()
     for language in LANGUAGES:
         names = ", ".join(f"`{name}`" for name in (language.name, *language.aliases))
@@ -180,27 +180,27 @@ MAIN = "public static void main(String[] args) {}"
         ("", "Main", "Main"),
     ],
 )
-def test_the_classes_that_a_source_names(source: str, public: str, main: str) -> None:
+def test_source_names_of_java_and_scala(source: str, public: str, main: str) -> None:
     assert SourceNames.of(source) == SourceNames(public, main)
 
 
-def test_what_the_source_and_the_limit_decide() -> None:
+def test_build_steps_depend_on_source_and_limit() -> None:
     toolchain = Toolchain(find_language("java"), {"javac": "/x/javac", "java": "/x/java"}, (), "", "/x")
-    recipe = toolchain.recipe("public class Shape {} class Runner { static void main(String[] a) {} }", 400)
-    assert recipe.file == "Shape.java"
-    assert (recipe.compile[0], recipe.compile[-1]) == ("/x/javac", "Shape.java")
-    assert (recipe.run[0], recipe.run[-1]) == ("/x/java", "Runner")
-    assert "-Xmx300m" in recipe.run
+    build_steps = toolchain.build_steps("public class Shape {} class Runner { static void main(String[] a) {} }", 400)
+    assert build_steps.file == "Shape.java"
+    assert (build_steps.compile[0], build_steps.compile[-1]) == ("/x/javac", "Shape.java")
+    assert (build_steps.run[0], build_steps.run[-1]) == ("/x/java", "Runner")
+    assert "-Xmx300m" in build_steps.run
     cpp = Toolchain(find_language("cpp"), {"g++": "/usr/bin/g++"}, (), "", "/usr")
-    assert cpp.recipe("#include <openssl/md5.h>", 400).compile[-1] == "-lcrypto"
-    assert cpp.recipe("#include <cmath>", 400).compile[-1] == "main.cpp"
+    assert cpp.build_steps("#include <openssl/md5.h>", 400).compile[-1] == "-lcrypto"
+    assert cpp.build_steps("#include <cmath>", 400).compile[-1] == "main.cpp"
 
 
 @by_name
-def test_nothing_is_left_to_fill_in(name: str) -> None:
+def test_build_steps_have_no_open_placeholders(name: str) -> None:
     toolchain = Toolchain(find_language(name), {}, (), "", "/home")
-    recipe = toolchain.recipe("", 1024)
-    words = [recipe.file, *recipe.compile, *recipe.run, *recipe.environment.values()]
+    build_steps = toolchain.build_steps("", 1024)
+    words = [build_steps.file, *build_steps.compile, *build_steps.run, *build_steps.environment.values()]
     assert not [word for word in words if re.search(r"\{\w+\}", word)]
 
 
@@ -238,7 +238,7 @@ def test_a_launcher_without_a_version_to_start_is_a_missing_tool(home: Path) -> 
     with pytest.raises(MissingToolchainError, match=r"which does not start \(no default version\): apt-get install"):
         locate(language)
     launcher.write_text("#!/bin/sh\n")
-    with pytest.raises(MissingToolchainError, match=r"which does not start \(it says nothing\)"):
+    with pytest.raises(MissingToolchainError, match=r"which does not start \(no error message\)"):
         locate(language)
 
 
@@ -249,13 +249,13 @@ def test_a_missing_library_is_named_only_when_asked_for() -> None:
         locate(language, libraries=True)
 
 
-def test_the_systems_tools_need_no_further_folder() -> None:
+def test_system_tools_need_no_extra_folder() -> None:
     toolchain = locate(find_language("bash"))
     assert toolchain.tools["bash"] in ("/usr/bin/bash", "/bin/bash")
     assert toolchain.folders == ()
 
 
-def test_a_tool_under_the_home_folder_shows_its_own_folder_only(home: Path) -> None:
+def test_tool_in_the_home_folder_exposes_only_its_folder(home: Path) -> None:
     real = tool(home / "apps" / "glagol-7" / "bin" / "glagol")
     (home / ".local/bin").mkdir(parents=True)
     (home / ".local/bin/glagol").symlink_to(real)
@@ -267,12 +267,12 @@ def test_a_tool_under_the_home_folder_shows_its_own_folder_only(home: Path) -> N
 
 
 @pytest.mark.parametrize("folder", ["bin", ".local/bin"])
-def test_the_home_folder_itself_is_never_shown(home: Path, folder: str) -> None:
+def test_home_folder_is_never_exposed(home: Path, folder: str) -> None:
     lonely = tool(home / folder / "glagol")
     assert locate(GLAGOL).folders == (str(lonely),)
 
 
-def test_a_switch_between_versions_is_asked_for_the_real_tool(home: Path) -> None:
+def test_version_manager_is_asked_for_the_real_tool(home: Path) -> None:
     real = tool(home / "versions" / "7" / "bin" / "glagol")
     tool(home / "bin" / "glagol", f"#!/bin/sh\n[ $1 = where ] && echo {home}/versions/7\n")
     language = Language(name="x", file="x", run=("glagol", "x"), packages="x", sysroot=("glagol", "where"))
@@ -281,5 +281,5 @@ def test_a_switch_between_versions_is_asked_for_the_real_tool(home: Path) -> Non
     assert toolchain.folders == (str(home / "versions" / "7"),)
 
 
-def test_python_is_the_one_that_runs_proctor() -> None:
+def test_python_toolchain_is_sys_executable() -> None:
     assert locate(find_language("python")).tools["python3"] == sys.executable

@@ -29,7 +29,7 @@ from helpers import needs
 from helpers.paths import TESTS
 from helpers.sandbox_driver import find_level
 from proctor.sandbox import Limits, Pool, Program, Verdict, best_level
-from proctor.sandbox.inside import kernel, seccomp, watch
+from proctor.sandbox.inside import kernel, process_tree, seccomp
 from proctor.sandbox.isolation import IsolationLevel
 
 LEVELS = ["full bubblewrap", "full kernel", "confined none"]
@@ -74,15 +74,15 @@ PAIRS = {
 }
 
 
-def test_nothing_gets_through_at_the_best_level() -> None:
+def test_other_users_data_is_safe_at_the_best_level() -> None:
     level = asyncio.run(best_level())
-    _hold_at(f"{level.name} {level.walls}", "this user")
+    _hold_at(f"{level.name} {level.namespace_backend}", "this user")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("user", ["this user", "ordinary user"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_nothing_gets_through_at_any_level(level: str, user: str) -> None:
+def test_other_users_data_is_safe_at_every_level(level: str, user: str) -> None:
     _hold_at(level, user)
 
 
@@ -170,7 +170,7 @@ async def _give_up(pool: Pool) -> list[str]:
 
 def _called(name: str) -> list[int]:
     found = []
-    for process, _ in watch.descendants(set()):
+    for process, _ in process_tree.descendants(set()):
         with contextlib.suppress(OSError):  # it has ended
             if Path(f"/proc/{process}/comm").read_text().strip() == name:
                 found.append(process)
@@ -277,11 +277,11 @@ SOCKETS: dict[str, Callable[[], object]] = {
 @pytest.mark.parametrize(
     ("alone", "refused"), [(True, ["internet", "host"]), (False, ["internet", "host", "local", "datagrams"])]
 )
-def test_sockets_lead_to_nobody_else(alone: bool, refused: list[str]) -> None:
+def test_sockets_reach_no_other_process(alone: bool, refused: list[str]) -> None:
     assert _refusals(lambda: [seccomp.base_filter(alone)], SOCKETS) == dict.fromkeys(refused, "EACCES")
 
 
-def test_other_processes_keep_their_limits_and_rank() -> None:
+def test_other_processes_keep_limits_and_priority() -> None:
     other = os.getppid()
     cores = os.sched_getaffinity(0)
     attempts: dict[str, Callable[[], object]] = {
@@ -291,11 +291,11 @@ def test_other_processes_keep_their_limits_and_rank() -> None:
         "cores": lambda: os.sched_setaffinity(other, cores),
         "rank": lambda: os.setpriority(os.PRIO_PROCESS, other, os.getpriority(os.PRIO_PROCESS, other)),
     }
-    told = _refusals(lambda: [seccomp.neighbours_filter(os.getpid())], attempts)
+    told = _refusals(lambda: [seccomp.other_processes_filter(os.getpid())], attempts)
     assert told == dict.fromkeys(["limit", "cores", "rank"], "EPERM")
 
 
-def test_files_keep_what_landlock_leaves_open(tmp_path: Path) -> None:
+def test_files_keep_attributes_that_landlock_does_not_cover(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
     opened = os.open(file, os.O_RDONLY)
@@ -331,7 +331,7 @@ def test_files_keep_what_landlock_leaves_open(tmp_path: Path) -> None:
     assert (os.stat(file).st_ctime_ns, file.read_text()) == (before, "x")
 
 
-def test_no_signal_finds_another_way() -> None:
+def test_signals_reach_no_other_process() -> None:
     other = os.getppid()
     ear, mouth = os.pipe()
     word = struct.pack("iiI", 0, 0, 0xFFFF_FFFF).ljust(128, b"\0")  # a signal of the kind that anybody may send

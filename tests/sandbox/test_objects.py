@@ -12,11 +12,11 @@ from proctor.sandbox import Limits, Mode, Program
 LIMITS = Limits(seconds=10.0)
 
 
-def test_right_programs_pass_whatever_the_tests_ask_their_objects(room: Room) -> None:
+def test_right_programs_pass_tests_of_their_objects(room: Room) -> None:
     assert judged(room, OBJECTS, Mode.SPLIT) == {}
 
 
-def test_tests_that_reach_into_the_process_run_there(room: Room) -> None:
+def test_tests_that_patch_the_process_run_in_process(room: Room) -> None:
     assert judged(room, REACHING_IN, Mode.IN_PROCESS) == {}
 
 
@@ -29,7 +29,7 @@ def judged(room: Room, known: dict[str, tuple[str, str]], testing: Mode) -> dict
     return {name: f"{v.testing} {v.detail}" for name, v in verdicts.items() if not v.passed or v.testing != testing}
 
 
-def test_objects_are_never_believed_to_be_the_value_that_is_expected(room: Room) -> None:
+def test_objects_never_equal_the_expected_value(room: Room) -> None:
     claims = [(f"{ANYTHING}\nV = {value}\n", tests) for value in ("0", "A()") for tests in ASKING]
     programs = [Program(source=source, tests=tests) for source, tests in [*claims, *CHEATING]]
     verdicts = zip(programs, room.judge_all(programs, LIMITS), strict=True)

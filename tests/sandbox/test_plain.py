@@ -60,13 +60,13 @@ def shape(value: Any) -> Any:
 
 @settings(max_examples=50)
 @given(VALUES)
-def test_what_goes_there_comes_back(value: Any) -> None:
+def test_plain_data_round_trip(value: Any) -> None:
     back = there_and_back(value)
     assert back == value
     assert shape(back) == shape(value)
 
 
-def test_numbers_that_equal_nothing_come_back() -> None:
+def test_nan_round_trip() -> None:
     assert math.isnan(there_and_back(float("nan")))
     assert math.copysign(1, there_and_back(-0.0)) == -1
     assert there_and_back(10**10_000) == 10**10_000
@@ -97,7 +97,7 @@ Pair = collections.namedtuple("Pair", "a b")
         (True, True),
     ],
 )
-def test_a_derived_value_counts_as_what_it_is_made_from(value: Any, counts_as: Any) -> None:
+def test_derived_value_is_packed_as_its_base(value: Any, counts_as: Any) -> None:
     back = there_and_back(value)
     assert back == counts_as
     assert type(back) is type(counts_as)
@@ -122,7 +122,7 @@ MESSAGES = st.recursive(
 
 
 @given(MESSAGES)
-def test_nonsense_makes_plain_values_or_is_refused(message: Any) -> None:
+def test_invalid_data_is_refused(message: Any) -> None:
     """Whatever a program sends: nothing is run, and nothing but plain values comes out."""
     try:
         value = Unpacker(refuse).unpack(message)
@@ -161,7 +161,7 @@ REFERENCE = {"#": "object", "v": []}
         {"#": "numpy.scalar", "v": [REFERENCE, "<f8"]},
     ],
 )
-def test_a_reference_is_given_to_nobody_who_would_ask_it(message: Any) -> None:
+def test_references_are_not_passed_to_constructors(message: Any) -> None:
     with pytest.raises(ValueError, match="not plain data"):
         Unpacker(Nosy).unpack(message)
 
@@ -183,8 +183,8 @@ def test_references_in_containers_stay_references(message: Any) -> None:
         "METADATA = {'author': 'x'}\nassert all(f(x) for x in [1, 2])",
     ],
 )  # fmt: skip
-def test_tests_that_only_compute_share_a_process(tests: str) -> None:
-    assert purity.leaves_nothing_behind(compile(tests, "tests.py", "exec"))
+def test_pure_tests_share_a_process(tests: str) -> None:
+    assert purity.is_pure(compile(tests, "tests.py", "exec"))
 
 
 @pytest.mark.parametrize(
@@ -203,11 +203,11 @@ def test_tests_that_only_compute_share_a_process(tests: str) -> None:
         "class Box:\n    x = 1\nassert f(Box.x) == 1",
     ],
 )
-def test_all_others_get_one_of_their_own(tests: str) -> None:
-    assert not purity.leaves_nothing_behind(compile(tests, "tests.py", "exec"))
+def test_impure_tests_run_in_a_fork(tests: str) -> None:
+    assert not purity.is_pure(compile(tests, "tests.py", "exec"))
 
 
-def test_library_types_are_what_they_were() -> None:
+def test_library_types_round_trip() -> None:
     for value in (
         decimal.Decimal("1.10"),
         fractions.Fraction(2, 6),
@@ -217,7 +217,7 @@ def test_library_types_are_what_they_were() -> None:
         assert repr(there_and_back(value)) == repr(value)
 
 
-def test_a_module_is_recognised_also_among_many_names() -> None:
+def test_owners_finds_modules_among_many_names() -> None:
     many = "\n".join(f"x{number} = {number}" for number in range(300))
     tests = compile(f"{many}\nassert math.isclose(f(x1), 2)", "tests.py", "exec")
     assert purity.owners(tests, {"math", "f", "x1"}) == {"math"}

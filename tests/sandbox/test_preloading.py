@@ -20,13 +20,13 @@ asyncio.run(run([Program(source="x = 1", tests="")], Limits(), workers=1))
 
 
 @pytest.mark.parametrize("module", ["unittest", "unittest.mock"])
-def test_tests_find_unittest_imported(judge: Judge, module: str) -> None:
+def test_unittest_is_preloaded(judge: Judge, module: str) -> None:
     tests = f"import sys\nassert '{module}' in sys.modules\nimport {module}\nassert f() == 1"
     verdict = judge("def f(): return 1", tests, entry_point="f")
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
-def test_changed_unittest_is_not_seen_by_the_next_tests(judge: Judge) -> None:
+def test_patched_unittest_does_not_reach_later_tests(judge: Judge) -> None:
     tests = "import unittest\nassert not hasattr(unittest, 'changed')\nunittest.changed = f()"
     for _ in range(3):
         assert judge("def f(): return 1", tests, entry_point="f").passed
@@ -38,7 +38,7 @@ def test_programs_do_not_get_unittest(judge: Judge) -> None:
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
-def test_compiled_worker_is_kept(tmp_path: Path) -> None:
+def test_compiled_worker_is_cached(tmp_path: Path) -> None:
     """A worker reads its own sources from a read-only folder, so the process that starts it has to compile them."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)

@@ -16,7 +16,7 @@ from helpers.sandbox_room import LIMITS, Judge, Room
 from helpers.toolchains import needs_language
 from proctor.core.errors import UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, run
-from proctor.sandbox.inside import watch
+from proctor.sandbox.inside import process_tree
 from proctor.sandbox.judgement import Exchange, ProcessExit, verdict_of
 from proctor.sandbox.languages import find_language
 from proctor.sandbox.toolchain import SourceNames
@@ -33,7 +33,7 @@ def own_room() -> Iterator[Room]:
 # Verdicts
 
 
-def test_a_failure_tells_the_assertion_and_the_call(judge: Judge) -> None:
+def test_failure_shows_assertion_and_last_call(judge: Judge) -> None:
     verdict = judge("def double(x): return x + x + 1", "def check(f):\n    assert f(2) == 4, 'twice'\ncheck(double)")
     assert verdict.outcome is Outcome.FAILED
     assert "assert f(2) == 4, 'twice'" in verdict.detail
@@ -41,37 +41,37 @@ def test_a_failure_tells_the_assertion_and_the_call(judge: Judge) -> None:
     assert "double(2) returned 5" in verdict.detail
 
 
-def test_an_exception_tells_where(judge: Judge) -> None:
+def test_exception_shows_its_frames(judge: Judge) -> None:
     verdict = judge("def f(x):\n    return g(x)\ndef g(x):\n    return 1 / x", "assert f(0) == 1")
     assert verdict.outcome is Outcome.FAILED
     assert "line 4, in g" in verdict.detail
     assert verdict.detail.rstrip().endswith("ZeroDivisionError: division by zero")
 
 
-def test_a_syntax_error_is_the_programs_failure(judge: Judge) -> None:
+def test_syntax_error_is_a_failure(judge: Judge) -> None:
     verdict = judge("def f(:", "assert f(0) == 1")
     assert verdict.outcome is Outcome.FAILED
     assert "SyntaxError" in verdict.detail
 
 
-def test_a_long_line_is_told_in_part(judge: Judge) -> None:
+def test_long_lines_are_truncated(judge: Judge) -> None:
     verdict = judge(f"x = '{'é' * 60_000}' $", "assert f(0) == 1")
     assert verdict.outcome is Outcome.FAILED
     assert "solution.py" in verdict.detail
     assert len(verdict.detail) < 1000
 
 
-def test_an_answer_that_cannot_be_read_is_the_sandboxs_error(own_room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_message_is_a_sandbox_error(own_room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = own_room.judge
     with monkeypatch.context() as patch:
         patch.setattr("proctor.sandbox.worker.LARGEST_MESSAGE", 40)  # less than any report
         verdict = judge("def f(): return 1", "assert f() == 1")
     assert verdict.outcome is Outcome.ERROR
-    assert "cannot be read" in verdict.detail
+    assert "invalid JSON" in verdict.detail
     assert judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_tests_that_do_not_compile_are_an_error(judge: Judge) -> None:
+def test_tests_that_do_not_compile_are_a_sandbox_error(judge: Judge) -> None:
     assert judge("def f(): pass", "assert (").outcome is Outcome.ERROR
 
 
@@ -90,7 +90,7 @@ def test_a_verdict_carries_its_level_and_figures(room: Room, judge: Judge) -> No
     assert 5 < verdict.memory_mib < 512
 
 
-def test_output_is_kept(judge: Judge) -> None:
+def test_verdict_has_output(judge: Judge) -> None:
     verdict = judge("import sys\ndef f():\n    print('héllo')\n    print('oops', file=sys.stderr)", "f()")
     assert (verdict.stdout, verdict.stderr) == ("héllo\n", "oops\n")
 
@@ -138,7 +138,7 @@ def test_a_failing_script_shows_its_traceback(judge: Judge) -> None:
     assert "KeyError: 'x'" in verdict.detail
 
 
-def test_a_room_has_what_every_system_has(judge: Judge) -> None:
+def test_sandbox_has_the_usual_system_files(judge: Judge) -> None:
     verdict = judge(
         """
         import os, pwd, getpass
@@ -156,7 +156,7 @@ def test_a_room_has_what_every_system_has(judge: Judge) -> None:
 # The clock
 
 
-def test_the_clock_starts_when_the_job_is_there(room: Room) -> None:
+def test_clock_starts_when_the_job_has_arrived(room: Room) -> None:
     """The harness may be busy with other things while it sends a large one."""
     source = "x = '" + "x" * 4_000_000 + "'\ndef f(): return 1\n"
 
@@ -172,13 +172,13 @@ def test_the_clock_starts_when_the_job_is_there(room: Room) -> None:
     assert verdict.passed, verdict
 
 
-def test_waiting_counts_as_the_programs_own_time(judge: Judge) -> None:
+def test_sleep_counts_as_own_time(judge: Judge) -> None:
     limits = Limits(seconds=0.5)
     assert judge("import time\ndef f(): time.sleep(60)", "f()", limits).outcome is Outcome.TIMEOUT
     assert judge("import time\ndef f(): time.sleep(0.05)", "f()", limits).passed
 
 
-def test_processor_time_of_all_processes_counts(judge: Judge) -> None:
+def test_cpu_time_of_all_processes_counts(judge: Judge) -> None:
     source = "import os\nfor _ in range(3):\n    if os.fork() == 0:\n        while True: pass\nos.wait()"
     verdict = judge(source, limits=Limits(seconds=0.5))
     assert verdict.outcome is Outcome.TIMEOUT
@@ -190,11 +190,13 @@ class Waiting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._waited: dict[int, float] = {}
         self._now = 0.0
-        monkeypatch.setattr(watch, "_waited", lambda process, threads: dict(self._waited) if process == 7 else {})
-        monkeypatch.setattr(watch, "_all_processes", lambda: {7: ["R", str(os.getpid()), *"0" * 30]})
-        self._meter = watch.Meter(os.getpid(), zygote=-1, clock=lambda: self._now)
+        monkeypatch.setattr(
+            process_tree, "_waiting_seconds", lambda process, threads: dict(self._waited) if process == 7 else {}
+        )
+        monkeypatch.setattr(process_tree, "_all_processes", lambda: {7: ["R", str(os.getpid()), *"0" * 30]})
+        self._meter = process_tree.Meter(os.getpid(), zygote=-1, clock=lambda: self._now)
 
-    def read(self, now: float, waited: dict[int, float]) -> watch.ProcessUsage:
+    def read(self, now: float, waited: dict[int, float]) -> process_tree.ProcessUsage:
         self._now, self._waited = now, waited
         return self._meter.read()
 
@@ -204,7 +206,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     return Waiting(monkeypatch)
 
 
-def test_waiting_of_threads_that_have_ended_still_counts_as_waiting(waiting: Waiting) -> None:
+def test_waiting_of_exited_threads_still_counts(waiting: Waiting) -> None:
     """A compiler starts many short processes: what they waited for a processor on a busy machine is not its time."""
     assert waiting.read(8.0, {7: 3.0, 8: 4.0}).waited_seconds == 7.0
     usage = waiting.read(10.0, {7: 3.5})
@@ -214,7 +216,7 @@ def test_waiting_of_threads_that_have_ended_still_counts_as_waiting(waiting: Wai
     assert usage.waited_seconds == 7.5
 
 
-def test_threads_that_wait_at_the_same_time_wait_once(waiting: Waiting) -> None:
+def test_concurrent_waits_count_once(waiting: Waiting) -> None:
     """Sixty that compete for one processor for a second do not earn their program a minute of sleep."""
     for tenth in range(1, 11):
         usage = waiting.read(tenth / 10, {7 + number: tenth / 10 * 59 / 60 for number in range(60)})
@@ -224,14 +226,14 @@ def test_threads_that_wait_at_the_same_time_wait_once(waiting: Waiting) -> None:
     assert asleep.own_seconds(9.0) >= 7.9
 
 
-def test_sleep_is_not_made_up_for_by_waiting_later(waiting: Waiting) -> None:
+def test_later_waiting_does_not_offset_sleep(waiting: Waiting) -> None:
     assert waiting.read(9.0, {7: 0.0}).waited_seconds == 0
     for tenth in range(91, 101):
         usage = waiting.read(tenth / 10, {7 + number: (tenth / 10 - 9) * 59 / 60 for number in range(60)})
     assert usage.waited_seconds == pytest.approx(1.0, abs=0.2)
 
 
-def test_a_thread_that_waits_through_many_reads_gets_all_of_it_back(waiting: Waiting) -> None:
+def test_wait_across_many_reads_counts_in_full(waiting: Waiting) -> None:
     """Its account grows when it gets a processor. Meanwhile another thread wakes up now and then."""
     ran = 0.05
     for read in range(1, 200):  # every 0.1 seconds: it waits for 0.7 seconds, computes for 0.05, and so on
@@ -242,7 +244,7 @@ def test_a_thread_that_waits_through_many_reads_gets_all_of_it_back(waiting: Wai
         assert usage.own_seconds(now) <= (turns + 1) * ran + 0.7
 
 
-def test_what_the_kernel_stops_for_its_processor_time_is_a_timeout() -> None:
+def test_kernel_cpu_limit_is_a_timeout() -> None:
     """It comes to that only where the warden itself hardly gets a processor."""
     end = ProcessExit(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
     exchange = Exchange(report={"outcome": "ended", "detail": ""}, end=end, stdout="", stderr="")
@@ -260,7 +262,7 @@ def test_the_wall_clock_is_the_ceiling(judge: Judge) -> None:
 # The pool
 
 
-def test_programs_beyond_the_workers_wait_their_turn(room: Room) -> None:
+def test_programs_wait_for_a_free_worker(room: Room) -> None:
     programs = [Program(source=f"def f(): return {i}", tests=f"assert f() == {i}") for i in range(100)]
     verdicts = room.wait(run(programs, LIMITS, sandbox=room.pool))
     assert all(verdict.passed for verdict in verdicts)
@@ -275,7 +277,7 @@ def test_programs_do_not_see_each_other(judge: Judge) -> None:
         assert verdict.passed, verdict.detail
 
 
-def test_a_cancelled_program_costs_no_worker(own_room: Room) -> None:
+def test_cancelled_program_keeps_the_worker_count(own_room: Room) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
         tasks = [asyncio.create_task(own_room.pool.judge(endless, Limits(seconds=60))) for _ in range(2)]
@@ -290,7 +292,7 @@ def test_a_cancelled_program_costs_no_worker(own_room: Room) -> None:
     assert own_room.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(own_room: Room) -> None:
+def test_dead_worker_is_replaced_and_program_retried(own_room: Room) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
         before = set(_children())
@@ -310,22 +312,22 @@ def test_a_worker_that_dies_is_replaced_and_its_program_tried_again(own_room: Ro
 HALF_A_JOB = """
 import os, socket
 from proctor.sandbox.inside.supervisor import HARNESS, Supervisor
-warden = Supervisor.__new__(Supervisor)
+supervisor = Supervisor.__new__(Supervisor)
 os.dup2(os.pidfd_open(os.getppid()), HARNESS)
-warden._orders, examiner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-examiner.close()
-warden._await_job()
+supervisor._test_runner_socket, test_runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+test_runner.close()
+supervisor._await_job()
 """
 
 
-def test_an_examiner_that_dies_over_a_job_is_told_from_a_harness_that_is_gone() -> None:
+def test_supervisor_tells_a_dead_test_runner_from_a_dead_harness() -> None:
     done = subprocess.run([sys.executable, "-c", HALF_A_JOB], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stderr.splitlines()[-1] == "OSError: the examiner has died while it read a job"
+    assert done.stderr.splitlines()[-1] == "OSError: the test runner died while it read a job"
 
 
 def _children() -> list[int]:
     own = str(os.getpid())
-    return [process for process, fields in watch.descendants(set()) if fields[1] == own]
+    return [process for process, fields in process_tree.descendants(set()) if fields[1] == own]
 
 
 HARNESS = """
@@ -352,7 +354,7 @@ def test_a_killed_harness_leaves_no_process() -> None:
     harness = subprocess.Popen([sys.executable, "-c", HARNESS])
 
     def below() -> list[int]:
-        fields_of = {process: int(fields[1]) for process, fields in watch.descendants(set())}
+        fields_of = {process: int(fields[1]) for process, fields in process_tree.descendants(set())}
         found = {harness.pid}
         while more := {process for process, parent in fields_of.items() if parent in found} - found:
             found |= more
@@ -379,23 +381,23 @@ def _ended(process: int) -> bool:
 # Languages
 
 
-def test_an_unknown_language_is_the_callers_mistake(judge: Judge) -> None:
+def test_unknown_language_raises(judge: Judge) -> None:
     with pytest.raises(UnknownNameError, match="cobolt"):
         judge("x", language="cobolt")
 
 
 def test_python_tests_cannot_call_other_languages(judge: Judge) -> None:
-    with pytest.raises(UsageError, match="put its tests into its source"):
+    with pytest.raises(UsageError, match="append the tests to its source"):
         judge("int f() { return 1; }", "assert f() == 1", language="c")
 
 
-def test_a_mistake_among_many_programs_is_one_error(room: Room) -> None:
+def test_usage_error_among_many_programs_is_raised_once(room: Room) -> None:
     programs = [Program(source="x", language=name) for name in ("cobolt", "fortrun", "cobolt")]
     with pytest.raises(UnknownNameError):
         room.wait(run(programs, LIMITS, sandbox=room.pool))
 
 
-def test_a_product_that_is_too_large_is_the_programs_failure(judge: Judge) -> None:
+def test_large_compiler_output_is_a_failure(judge: Judge) -> None:
     needs_language("c")
     verdict = judge("char large[140 << 20] = {1};\nint main() { return 0; }", language="c")
     assert verdict.outcome is Outcome.FAILED
@@ -403,7 +405,7 @@ def test_a_product_that_is_too_large_is_the_programs_failure(judge: Judge) -> No
 
 
 @pytest.mark.slow
-def test_a_compiler_that_runs_programs_may_name_files_as_it_likes(judge: Judge) -> None:
+def test_compiled_files_may_have_any_name(judge: Judge) -> None:
     needs_language("haskell")
     source = """
     {-# LANGUAGE TemplateHaskell #-}
@@ -418,7 +420,7 @@ def test_a_compiler_that_runs_programs_may_name_files_as_it_likes(judge: Judge) 
 @pytest.mark.parametrize(
     "part", ["\n", "abstract ", "public abstract ", "/* ", '""" ', '\\"', "'", "package ", "class ", "public  "]
 )
-def test_a_source_is_read_in_a_time_that_grows_with_its_length(part: str) -> None:
+def test_source_names_take_linear_time(part: str) -> None:
     """By the square of it, this would take hours."""
     assert SourceNames.of(part * 200_000 + '*/"""\nclass Found {}').main
 
@@ -437,7 +439,7 @@ kernel.set_no_new_privileges()
 refused = [seccomp.number_of("unshare"), 444]
 program = seccomp._head()
 for number in refused:
-    program += seccomp._on(number, seccomp._REFUSE | 1)
+    program += seccomp._on_call(number, seccomp._REFUSE | 1)
 program += [
     (seccomp._EQUAL, 0, 4, seccomp.number_of("clone")),
     (seccomp._LOAD, 0, 0, seccomp._ARGUMENT_AT),
@@ -445,7 +447,7 @@ program += [
     (seccomp._RETURN, 0, 0, seccomp._REFUSE | 1),
     (seccomp._RETURN, 0, 0, seccomp._ALLOW),
 ]
-seccomp.Filter(seccomp._pack(program + seccomp._on(435, seccomp._REFUSE | 38))).install()
+seccomp.Filter(seccomp._pack(program + seccomp._on_call(435, seccomp._REFUSE | 38))).install()
 try:
     asyncio.run(best_level())
     print("safe")
@@ -455,10 +457,10 @@ print(asyncio.run(best_level(unsafe=True)))
 """
 
 
-def test_below_the_floor_nothing_runs_unless_asked_for() -> None:
+def test_unsafe_level_needs_permission() -> None:
     done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     refusal, level = done.stdout.splitlines()
-    assert "cannot be contained" in refusal
+    assert "cannot be isolated" in refusal
     assert "--unsafe" in refusal
     assert level == "limits: limits"

@@ -20,7 +20,7 @@ from proctor.sandbox import Limits, Mode, Outcome, Program, run
         "__import__('collections').OrderedDict(a=1)", "bytearray(b'x')",
     ],
 )  # fmt: skip
-def test_plain_data_goes_both_ways(judge: Judge, value: str) -> None:
+def test_plain_data_passes_both_ways(judge: Judge, value: str) -> None:
     verdict = judge(
         f"def same(x): return x\ndef make(): return {value}",
         f"x = {value}\nassert same(x) == x\nassert make() == x\nassert type(make()) is type(x)",
@@ -29,7 +29,7 @@ def test_plain_data_goes_both_ways(judge: Judge, value: str) -> None:
 
 
 @pytest.mark.parametrize("handed", ["iter([1, 2])", "iter({1: 2})", "reversed([1])", "{1: 2}.keys()", "[iter('1')]"])
-def test_iterators_and_views_can_be_handed_to_a_program(judge: Judge, handed: str) -> None:
+def test_iterators_and_views_can_be_passed(judge: Judge, handed: str) -> None:
     verdict = judge("def first(xs):\n    for x in xs: return x\n", f"assert first({handed}) is not None")
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
@@ -62,7 +62,7 @@ def test_arrays_are_plain_data(judge: Judge) -> None:
     ],
 )
 @pytest.mark.parametrize("how", ["f(x)", "f(x=x)", "f(x, fail=True)"])
-def test_tests_see_what_a_program_changes_in_its_arguments(
+def test_in_place_changes_of_arguments_reach_the_tests(
     judge: Judge, made: str, change: str, seen: str, how: str
 ) -> None:
     names = "from collections import Counter, OrderedDict, defaultdict, deque\n"
@@ -74,7 +74,7 @@ def test_tests_see_what_a_program_changes_in_its_arguments(
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
-def test_arguments_that_a_program_leaves_alone_stay_the_same_objects(judge: Judge) -> None:
+def test_unchanged_arguments_keep_their_identity(judge: Judge) -> None:
     verdict = judge(
         "class Box: pass\ndef f(x, y=None): x.append(1)\ndef g(x): return len(x)",
         "a = []\nf(a, a)\nassert a == [1]\nb = Box()\nboxes = [b, [2]]\ninner = boxes[1]\nassert g(boxes) == 2\n"
@@ -93,7 +93,7 @@ def test_arguments_that_a_program_leaves_alone_stay_the_same_objects(judge: Judg
         ("np.ma.array([1, 2], mask=[0, 1])", "len(f()) == 2"),
     ],
 )
-def test_what_numpy_has_besides_plain_arrays(judge: Judge, made: str, seen: str) -> None:
+def test_other_numpy_types(judge: Judge, made: str, seen: str) -> None:
     verdict = judge(f"import numpy as np\ndef f(): return {made}", f"assert {seen}")
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
@@ -109,12 +109,12 @@ def test_what_numpy_has_besides_plain_arrays(judge: Judge, made: str, seen: str)
         ),
     ],
 )
-def test_tests_that_need_more_than_plain_data_run_beside_the_program(judge: Judge, source: str, tests: str) -> None:
+def test_tests_beyond_plain_data_run_in_process(judge: Judge, source: str, tests: str) -> None:
     verdict = judge(source, tests)
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
 
 
-def test_tests_that_execute_what_they_test_run_beside_the_program(judge: Judge) -> None:
+def test_beside_runs_tests_in_process(judge: Judge) -> None:
     """Nothing but plain data passes here, and yet a pass could be faked: the verdict must not say otherwise."""
     tester = "def run(code):\n    space = {}\n    exec(code, space)\n    assert space['x'] == 1"
     verdict = judge(tester, "run('x = 1')", beside=True)
@@ -123,7 +123,7 @@ def test_tests_that_execute_what_they_test_run_beside_the_program(judge: Judge) 
     assert judge(tester, "run('exit()')", beside=True).outcome is not Outcome.PASSED
 
 
-def test_the_way_of_testing_depends_on_the_tests_alone(judge: Judge) -> None:
+def test_mode_depends_only_on_the_tests(judge: Judge) -> None:
     """Else a program could choose the way that it can fool."""
     liar = "class Yes:\n    def __eq__(self, other): return True\ndef f(*x): return Yes()"
     verdict = judge(liar, "assert f(1) == 2")
@@ -141,7 +141,7 @@ def test_the_programs_exceptions_are_caught_by_name(judge: Judge) -> None:
 
 
 @pytest.mark.parametrize("kind", ["UnicodeDecodeError", "UnicodeError", "ValueError", "Exception"])
-def test_exceptions_that_are_not_made_from_a_text_are_caught_too(judge: Judge, kind: str) -> None:
+def test_exceptions_with_more_arguments_are_caught(judge: Judge, kind: str) -> None:
     verdict = judge(
         "def read(x): return x.decode()",
         f"try:\n    read(b'\\xff')\nexcept {kind} as error:\n    told = error.args[0]\nassert 'utf-8' in told",
@@ -149,7 +149,7 @@ def test_exceptions_that_are_not_made_from_a_text_are_caught_too(judge: Judge, k
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.SPLIT), verdict.detail
 
 
-def test_helpers_of_the_prelude_are_the_tests_own(judge: Judge) -> None:
+def test_prelude_helpers_belong_to_the_tests(judge: Judge) -> None:
     """A program cannot replace the function that checks it."""
     verdict = judge(
         "def near(a, b): return True\ndef half(x): return 0",
@@ -160,7 +160,7 @@ def test_helpers_of_the_prelude_are_the_tests_own(judge: Judge) -> None:
     assert verdict.outcome is Outcome.FAILED
 
 
-def test_tests_beside_the_program_have_the_prelude_too(judge: Judge) -> None:
+def test_in_process_tests_have_the_prelude(judge: Judge) -> None:
     verdict = judge(
         "def half(f, x): return f(x) / 2",
         "assert near(half(lambda x: x, 4), 2)",
@@ -170,7 +170,7 @@ def test_tests_beside_the_program_have_the_prelude_too(judge: Judge) -> None:
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS), verdict.detail
 
 
-def test_a_prelude_that_is_prose_does_no_harm(judge: Judge) -> None:
+def test_prelude_that_does_not_compile_is_ignored(judge: Judge) -> None:
     assert judge("def f(): return 1", "assert f() == 1", entry_point="f", prelude="Write f, it must assert 1.").passed
 
 
@@ -197,11 +197,11 @@ def test_a_program_cannot_end_the_tests(judge: Judge, handed: str) -> None:
     assert verdict.outcome is Outcome.EXITED, verdict
 
 
-def test_nothing_of_ours_is_in_the_command_line(judge: Judge) -> None:
+def test_argv_does_not_show_proctor(judge: Judge) -> None:
     assert judge("import sys\ndef f(): return sys.argv", "import sys\nassert f() == sys.argv == ['solution.py']").passed
 
 
-def test_tests_leave_nothing_behind_for_the_next(judge: Judge) -> None:
+def test_tests_do_not_affect_later_tests(judge: Judge) -> None:
     program = "import math\ndef root(x): return math.sqrt(x)"
     assert judge(
         program, "import math\nmath.sqrt = None\nimport builtins\nbuiltins.abs = None\nassert root(4) == 2"
@@ -209,7 +209,7 @@ def test_tests_leave_nothing_behind_for_the_next(judge: Judge) -> None:
     assert judge(program, "import math\nassert root(9) == math.sqrt(9)\nassert abs(-1) == 1").passed
 
 
-def test_tests_that_use_the_programs_modules_leave_nothing_behind_either(judge: Judge) -> None:
+def test_tests_with_imported_modules_do_not_affect_later_tests(judge: Judge) -> None:
     program = "import sys\ndef f(): return 1"
     assert judge(program, "sys.setrecursionlimit(60)\nassert f() == 1").passed
     assert judge(program, "def down(n): return n and down(n - 1)\nassert down(200) == 0\nassert f() == 1").passed
@@ -222,7 +222,7 @@ def test_libraries_have_their_usual_names(judge: Judge) -> None:
     ).passed
 
 
-def test_tests_that_draw_cases_draw_the_same_each_time(judge: Judge) -> None:
+def test_random_is_seeded(judge: Judge) -> None:
     for drawn in ("random.random()", "lambda x=random.random(): x"):
         tests = f"import random\nraise Exception(str(same({drawn})))"
         seen = {judge("def same(x): return x() if callable(x) else x", tests).detail for _ in range(3)}
@@ -240,7 +240,7 @@ def test_endless_tests_are_a_timeout_and_the_next_program_runs(judge: Judge) -> 
     assert judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_a_new_examiner_inherits_nothing(judge: Judge) -> None:
+def test_new_test_runner_inherits_nothing(judge: Judge) -> None:
     """One is started in the middle of an exam, when the tests before it were endless."""
     look = "import os\nraise Exception(str(sorted(os.listdir('/proc/self/fd'), key=int)))"
     before = judge("def f(): return 1", look).detail

@@ -55,7 +55,7 @@ def crowded_processor(one_processor: None) -> Iterator[None]:
     ("tests", "outcome"),
     [(COMPUTES, Outcome.PASSED), pytest.param(ENDLESS, Outcome.TIMEOUT, marks=pytest.mark.slow)],
 )
-def test_tests_in_a_process_of_their_own_may_wait(tests: str, outcome: Outcome) -> None:
+def test_forked_tests_may_wait_for_a_cpu(tests: str, outcome: Outcome) -> None:
     program = Program(source="def f(): return 1", tests=tests, entry_point="f")
     [verdict] = asyncio.run(run([program], Limits(seconds=LIMIT), workers=1))
     assert (verdict.outcome, verdict.testing) == (outcome, Mode.SPLIT), verdict.detail
@@ -64,7 +64,7 @@ def test_tests_in_a_process_of_their_own_may_wait(tests: str, outcome: Outcome) 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_processor")
-def test_processes_that_compete_with_each_other_earn_no_time_to_sleep() -> None:
+def test_competing_processes_gain_no_time() -> None:
     """Together they wait for more than a minute, in the two seconds that they take."""
     limits = Limits(seconds=4.0, wall_seconds=60.0)
     [verdict] = asyncio.run(run([Program(source=COMPETES)], limits, workers=1))

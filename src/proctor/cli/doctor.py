@@ -208,10 +208,10 @@ async def _levels() -> list[Check]:
     """The isolation level of programs, and why stronger ones are not available."""
     if not sys.platform.startswith("linux"):
         return [Check("sandbox", False, "needs Linux", "Elsewhere programs run in containers.")]
-    from proctor.sandbox.detection import survey
+    from proctor.sandbox.detection import probe_levels
 
     checks: list[Check] = []
-    async for finding in survey():
+    async for finding in probe_levels():
         if finding.works and finding.level.safe:
             more = "" if finding.level.landlock else "A kernel with Landlock (5.13 or newer) adds another layer."
             return [*checks, Check("sandbox", True, str(finding.level), more)]

@@ -1,4 +1,4 @@
-"""Programs run from ordinary, blocking code: how a task's own `process_results` reaches the sandbox of its run."""
+"""Runs programs from blocking code, such as a task's `process_results`."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from proctor.core.task import create_sandbox
 from proctor.sandbox import Limits, Outcome, Program, Sandbox, Verdict
 
 T = TypeVar("T")
-_LATER = frozenset({"ends_with_tests"})
-_DERIVED = frozenset({"control", "reference_control"})  # from the same tests as the source
+_ADDED_FIELDS = frozenset({"ends_with_tests"})
+_DERIVED_FIELDS = frozenset({"control", "reference_control"})  # from the same tests as the source
 
 
 class SandboxFailedError(Exception):
-    """Nothing can be said about a program, because the sandbox or a toolchain failed."""
+    """The sandbox or a toolchain failed, so there is no verdict on a program."""
 
 
 class Trial(Struct, frozen=True):
-    """How one program of a problem fared, as it is kept with the score."""
+    """The result of one program of a sample, as stored with the score."""
 
     program: str
-    """Its digest."""
+    """The digest of the program."""
     outcome: str
     detail: str = ""
     testing: str = ""
     seconds: float = 0.0
     reading: Any = None
-    """What the task read off the verdict: an answer that was printed, the time that was used."""
+    """What the task read from the verdict, such as printed values or times."""
 
     @property
     def passed(self) -> bool:
@@ -52,10 +52,10 @@ def trial_of(program: Program, verdict: Verdict) -> Trial:
 
 
 Judge = Callable[[Program, Verdict], Trial]
-"""What a task makes of a verdict, where the sandbox alone cannot say whether a program has passed."""
+"""Makes a trial of a verdict, if the task decides whether a program has passed."""
 
 
-Excuse = Callable[[Sequence[tuple[Program, Trial]]], Coroutine[Any, Any, None]]
+EnvironmentCheck = Callable[[Sequence[tuple[Program, Trial]]], Coroutine[Any, Any, None]]
 
 
 class Runner(Protocol):
@@ -66,22 +66,22 @@ _RUNNER: ContextVar[Runner | None] = ContextVar("runner", default=None)
 
 
 def run_programs(programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
-    """The trials of all programs: in the sandbox of the run that this belongs to, else in one of their own."""
+    """Runs programs in the sandbox of the current run, else in a new one."""
     runner = _RUNNER.get()
     if runner is not None:
         return runner.run(programs, limits, judge)
-    from proctor.core.evaluation import run_async  # with the store and all that a worker does not need
+    from proctor.core.evaluation import run_async  # imports the store, which workers do not need
 
     return [judge(p, v) for p, v in zip(programs, run_async(sandboxes.run(programs, limits)), strict=True)]
 
 
-def recounting() -> bool:
-    """Whether no program is run now: how they fared is remembered."""
+def is_replaying() -> bool:
+    """Whether the current runner replays stored trials."""
     return getattr(_RUNNER.get(), "remembers", False)
 
 
 @contextmanager
-def running_with(runner: Runner) -> Iterator[None]:
+def use_runner(runner: Runner) -> Iterator[None]:
     token = _RUNNER.set(runner)
     try:
         yield
@@ -90,20 +90,20 @@ def running_with(runner: Runner) -> Iterator[None]:
 
 
 class SandboxRunner:
-    """Runs programs in an open sandbox, for a thread beside its event loop; remembers how they fared.
+    """Runs programs of one sample in an open sandbox, from another thread; collects trials.
 
-    All that it runs belongs to one problem. ``helpers`` are functions of its prompt: tests of unknown make use
-    these, and not what a program has under their names. ``excuse`` raises where programs cannot be judged here.
+    ``helpers`` are functions of the prompt, which tests of task files use instead of the
+    program's. ``check`` raises if the environment lacks what the benchmark needs.
     """
 
     def __init__(
-        self, sandbox: Sandbox, seconds: float | None = None, helpers: str = "", excuse: Excuse | None = None
+        self, sandbox: Sandbox, seconds: float | None = None, helpers: str = "", check: EnvironmentCheck | None = None
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._sandbox = sandbox
         self._seconds = seconds
         self._helpers = helpers
-        self._excuse = excuse
+        self._check = check
         self.trials: list[Trial] = []
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
@@ -112,9 +112,9 @@ class SandboxRunner:
         running = sandboxes.run(map(self._with_helpers, programs), limits, sandbox=self._sandbox)
         verdicts = asyncio.run_coroutine_threadsafe(running, self._loop).result()
         trials = [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
-        if self._excuse is not None:
-            excusing = self._excuse(list(zip(programs, trials, strict=True)))
-            asyncio.run_coroutine_threadsafe(excusing, self._loop).result()
+        if self._check is not None:
+            checking = self._check(list(zip(programs, trials, strict=True)))
+            asyncio.run_coroutine_threadsafe(checking, self._loop).result()
         self.trials += trials
         return trials
 
@@ -125,23 +125,24 @@ class SandboxRunner:
 
 
 class ForbiddenRunner:
-    """For a task that did not say that it runs programs."""
+    """Refuses programs of a task without `requires_execution`."""
 
     def __init__(self, task: str) -> None:
         self._task = task
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
         raise UsageError(
-            f"{self._task} runs programs without saying so: call super().__init__(requires_execution=True, ...) in it."
+            f"{self._task} runs programs without requires_execution: call "
+            "super().__init__(requires_execution=True, ...) in it."
         )
 
 
 class IsolatedRunner:
-    """Runs programs in a sandbox of its own, for code that holds up the event loop of the run's."""
+    """Runs programs in its own sandbox, for code that blocks the event loop of the run."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="proctor-fresh")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="proctor-isolated")
         self._loop = asyncio.Runner()
         self._sandbox: Sandbox | None = None
 
@@ -163,7 +164,7 @@ class IsolatedRunner:
         return [judge(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
 
     async def _open(self) -> Sandbox:
-        # Here in any case: the run's own has all of a cluster that it may have.
+        # Local in any case: the sandbox of the run uses the whole cluster.
         return await (await create_sandbox(msgspec.structs.replace(self._config, engine="local"))).__aenter__()
 
     def _do(self, job: Coroutine[Any, Any, T]) -> T:
@@ -171,10 +172,10 @@ class IsolatedRunner:
 
 
 class CachedRunner:
-    """Says again how programs fared that have been run before; the limit on their time may have been another.
+    """Replays stored trials, also if the time limit has changed.
 
-    A task may make other programs of the same generations, with a comment that is drawn by lot: these are run, if there
-    is somebody to run them.
+    A task may make other programs of the same generations, for instance with a random
+    comment: `others` runs these.
     """
 
     remembers = True
@@ -194,17 +195,17 @@ class CachedRunner:
 
 
 def digest(program: Program) -> str:
-    """By which the trial of a program is found again."""
+    """The key of the trial of a program."""
     return hashlib.sha256(msgspec.json.encode(_encodable(program))).hexdigest()[:24]
 
 
 def _encodable(program: Program) -> dict[str, Any]:
-    """A generation may hold half a character, which no JSON can.
+    """The fields of a program; a generation may contain lone surrogates.
 
-    What came later than the digests that are kept with scores counts only where it is used.
+    Fields that are newer than stored digests count only if they are set.
     """
     return {
         key: value.encode(errors="surrogatepass") if isinstance(value, str) else value
         for key, value in msgspec.structs.asdict(program).items()
-        if (value or key not in _LATER) and key not in _DERIVED
+        if (value or key not in _ADDED_FIELDS) and key not in _DERIVED_FIELDS
     }

@@ -1,4 +1,4 @@
-"""Task code that is not of this package: which of a task's methods it fulfils, where it lies, how it is found again."""
+"""Foreign task code: which methods it overrides, where it lies, how a worker finds it."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from proctor.sandbox.layout import SCRATCH
 
 _OURS = "proctor"
 _MAIN = "__main__"
-HAS_STAND_INS = "proctor.integrations.bigcode.loader:has_stand_ins"
+HAS_STUBS = "proctor.integrations.bigcode.loader:has_stand_ins"
 T = TypeVar("T")
 
 
 class Origin(Struct, frozen=True):
-    """Where a class is found again by a process that knows nothing of this one."""
+    """Where another process finds a class."""
 
     name: str
-    """The task's, under which the catalog or a file of tasks has it."""
+    """The name of the task."""
     module: str
     file: str
     folder: str
-    """Where the module, or the package that it belongs to, lies."""
+    """The folder of the module, or of its package."""
     qualname: str
     entry_point: str
-    """module:name, where an installed package offers it."""
+    """module:name, if an installed package registers it."""
 
 
 def overrides(task: Any, *methods: str) -> bool:
-    """Whether code from outside this package fulfils one of these methods of the task."""
+    """Whether foreign code defines one of these methods of the task."""
     if any(method in vars(task) for method in methods):
-        return not _is_ours(registry.defining_module(type(task)))
+        return not _is_proctor(registry.defining_module(type(task)))
     defined = [(cls, vars(cls)[method]) for cls in type(task).__mro__ for method in methods if method in vars(cls)]
-    return not all(_is_ours(getattr(found, "__module__", None) or cls.__module__) for cls, found in defined)
+    return not all(_is_proctor(getattr(found, "__module__", None) or cls.__module__) for cls, found in defined)
 
 
-def with_stand_ins(cls: type[T]) -> type[T]:
-    """The class, imported as task files are, if it was not: so that it finds what they find."""
+def with_stubs(cls: type[T]) -> type[T]:
+    """The class, imported with the stubs of task files if it was not."""
     name = registry.defining_module(cls)
     module = sys.modules.get(name)
-    if _is_ours(name) or module is None or name == _MAIN or "." in name:
+    if _is_proctor(name) or module is None or name == _MAIN or "." in name:
         return cls
-    if registry.import_object(HAS_STAND_INS)(module):
+    if registry.import_object(HAS_STUBS)(module):
         return cls
-    found: type[T] | None = _within(
+    found: type[T] | None = _attribute(
         import_file(Path(str(module.__file__)), registry.import_object(registry.FILE_LOADER)), cls.__qualname__
     )
     return found or cls
@@ -69,8 +69,8 @@ def origin_of(task: Any) -> Origin:
     file = getattr(module, "__file__", None)
     if file is None or not Path(file).is_file():
         raise UsageError(
-            f"{task.name or cls.__name__} is in no file, where the worker that scores it could find it: put its class "
-            "into one, or say --unsafe."
+            f"{task.name or cls.__name__} is not in a file, so its scoring worker cannot find it: put its class "
+            "into a file, or pass --unsafe."
         )
     path = Path(file).resolve()
     name = task.name
@@ -84,29 +84,29 @@ def origin_of(task: Any) -> Origin:
 
 
 def find_class(origin: Origin) -> type:
-    """The class, in another process."""
+    """Finds the class in another process."""
     if is_task_file(origin.name):
         return registry.load_task_class(origin.name)
     if origin.entry_point:
         name, _, qualname = origin.entry_point.partition(":")
         registry.import_object(registry.ADOPT)(name, origin.folder)
-        return registry.check_task_class(_within(import_module(name), qualname), origin.name)
+        return registry.check_task_class(_attribute(import_module(name), qualname), origin.name)
     module = _module(origin)
-    found = _within(module, origin.qualname)
-    if found is None:  # made by a function
+    found = _attribute(module, origin.qualname)
+    if found is None:  # created by a function
         short = origin.name.rpartition("/")[2]
         made = registry.load_listed_tasks(module)
         alike = [cls for cls in made.values() if cls.__qualname__ == origin.qualname]
         found = made.get(short) or (alike[0] if len(alike) == 1 else None) or registry.find_registered(origin.name)
     if found is None:
         raise UsageError(
-            f"{origin.file} has no {origin.qualname} that {origin.name} could be found by: let its create_all_tasks() "
-            "give it under this name."
+            f"{origin.file} has no {origin.qualname} for {origin.name}: let its create_all_tasks() "
+            "return it under this name."
         )
     return registry.check_task_class(found, origin.name)
 
 
-def _within(module: ModuleType, qualname: str) -> Any:
+def _attribute(module: ModuleType, qualname: str) -> Any:
     found: Any = module
     for part in qualname.split("."):
         found = getattr(found, part, None)
@@ -120,47 +120,52 @@ def _module(origin: Origin) -> ModuleType:
     return import_module(origin.module)
 
 
-def places_of(task: Any) -> set[str]:
-    """Files and folders of the task's own code: its folder, the harness around it, and whatever it has imported."""
-    found = {str(place) for module in _modules_of(type(task)) for place in _places(module)}
+def code_paths(task: Any) -> set[str]:
+    """Files and folders of the task's code: its folder, its harness, and its imports."""
+    paths = {str(path) for module in _modules_of(type(task)) for path in _paths_of(module)}
     own, _, _ = task.name.partition(":") if is_task_file(task.name) else ("", "", "")
-    return found | ({str(place) for place in _around(user_path(own).resolve())} if own else set())
+    return paths | ({str(path) for path in _around(user_path(own).resolve())} if own else set())
 
 
-def search_places() -> set[str]:
-    """Folders of packages beside those of this Python, which task code may import when it is called: of PYTHONPATH, and
-    those that a user has installed for himself. Not one that a home folder, or all things temporary, lies in."""
-    named = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
-    asked = [Path(place).resolve() for place in [*named, site.getusersitepackages()] if place in sys.path]
-    return {str(place) for place in asked if place.is_dir() and not _holds_others(place)}
+def search_paths() -> set[str]:
+    """Further folders of importable packages: PYTHONPATH and the user's site-packages.
+
+    Excludes folders that contain the home or temporary folder.
+    """
+    named = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    asked = [Path(path).resolve() for path in [*named, site.getusersitepackages()] if path in sys.path]
+    return {str(path) for path in asked if path.is_dir() and not _is_shared(path)}
 
 
-def _places(module: ModuleType) -> list[Path]:
+def _paths_of(module: ModuleType) -> list[Path]:
     top = sys.modules.get(module.__name__.partition(".")[0])
     path = Path(str(module.__file__)).resolve()
-    packages = [Path(place).resolve() for place in getattr(top, "__path__", ())]
+    packages = [Path(path).resolve() for path in getattr(top, "__path__", ())]
     return [folder for folder in packages if path.is_relative_to(folder)] or _around(path)
 
 
 def _around(file: Path) -> list[Path]:
-    """The folder of a file; of a harness, all of it. Of a home folder, or of the one for all things temporary, only
-    the file and what it mentions: the rest is not meant for others to read."""
+    """The folder of a file, or of its harness.
+
+    In a home or temporary folder, only the file and the names that it mentions: the rest is
+    private.
+    """
     folder = file.parent
     if folder.name == "tasks" and (folder.parent / "base.py").is_file():
         folder = folder.parent
-    if not _holds_others(folder):
+    if not _is_shared(folder):
         return [folder]
     text = file.read_text(errors="replace")
-    return [file, *(place for place in sorted(folder.glob("[!.]*")) if place != file and place.name in text)]
+    return [file, *(path for path in sorted(folder.glob("[!.]*")) if path != file and path.name in text)]
 
 
-def _holds_others(folder: Path) -> bool:
-    return any(Path(place).resolve().is_relative_to(folder) for place in (Path.home(), gettempdir(), SCRATCH))
+def _is_shared(folder: Path) -> bool:
+    return any(Path(path).resolve().is_relative_to(folder) for path in (Path.home(), gettempdir(), SCRATCH))
 
 
 def _modules_of(cls: type) -> Iterator[ModuleType]:
-    """Those from outside this package that its classes lie in, and all that these have imported."""
-    waiting = [base.__module__ for base in cls.__mro__ if not _is_ours(base.__module__)]
+    """The foreign modules of its classes, and their imports."""
+    waiting = [base.__module__ for base in cls.__mro__ if not _is_proctor(base.__module__)]
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
@@ -176,10 +181,10 @@ def _modules_of(cls: type) -> Iterator[ModuleType]:
 
 
 def _is_installed(module: ModuleType) -> bool:
-    """Whether it lies where every worker can read it."""
+    """Whether every worker can read it."""
     file = getattr(module, "__file__", None)
-    return file is None or _is_ours(module.__name__) or str(file).startswith((sys.prefix, sys.base_prefix))
+    return file is None or _is_proctor(module.__name__) or str(file).startswith((sys.prefix, sys.base_prefix))
 
 
-def _is_ours(module: str) -> bool:
+def _is_proctor(module: str) -> bool:
     return module.partition(".")[0] == _OURS

@@ -18,20 +18,20 @@ _IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+(?P<modules>[^#;\n]+)|from[ \t]+(?P
 
 
 class LibraryTask(Task):
-    """A task of which some programs need packages beyond Python's own."""
+    """A task whose programs may need third-party packages."""
 
-    LIBRARIES: ClassVar[Mapping[str, str]] = {}  # by the name that is imported: the package that brings it along
-    _missing: frozenset[str] | None = None  # not looked for yet
+    LIBRARIES: ClassVar[Mapping[str, str]] = {}  # import name: package
+    _missing: frozenset[str] | None = None  # None: not checked yet
 
     def libraries(self) -> Mapping[str, str]:
-        """The benchmark's environment. Whatever else a program imports is its own mistake."""
+        """The packages of the benchmark. Missing other imports are the program's failure."""
         return self.LIBRARIES
 
     async def open(self, config: RunConfig) -> None:
         await super().open(config)
         if not config.generation_only:
-            program = _search(self.libraries())
-            self._missing = _missing(_searched(program, await self.sandbox.judge(program, Limits())))
+            program = _find_missing(self.libraries())
+            self._missing = _missing(_read_missing(program, await self.sandbox.judge(program, Limits())))
 
     def program(self, doc: Any, generation: str) -> Program:
         program = super().program(doc, generation)
@@ -39,15 +39,15 @@ class LibraryTask(Task):
         return program
 
     def require(self, *sources: str) -> None:
-        """Raises where a library that the sources import is not there."""
+        """Raises if a library that the sources import is missing."""
         if self._missing is None:
-            self._missing = _missing(*run_programs([_search(self.libraries())], Limits(), _searched))
+            self._missing = _missing(*run_programs([_find_missing(self.libraries())], Limits(), _read_missing))
         if absent := sorted(self._missing & imported(*sources)):
             raise missing("python", absent, self.libraries())
 
 
 def imported(*sources: str) -> set[str]:
-    """The packages that are imported anywhere in these texts, also in code that is a string in other code."""
+    """The packages that these texts import, also in code within strings."""
     names = set()
     for source in sources:
         for found in _IMPORT.finditer(source):
@@ -56,14 +56,14 @@ def imported(*sources: str) -> set[str]:
     return names
 
 
-def _search(names: Iterable[str]) -> Program:
+def _find_missing(names: Iterable[str]) -> Program:
     return Program(
         source="from importlib.util import find_spec\n"
         f"print(*(name for name in {sorted(names)} if find_spec(name) is None))\n"
     )
 
 
-def _searched(program: Program, verdict: Verdict) -> Trial:
+def _read_missing(program: Program, verdict: Verdict) -> Trial:
     return msgspec.structs.replace(trial_of(program, verdict), reading=verdict.stdout.split())
 
 

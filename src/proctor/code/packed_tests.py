@@ -1,6 +1,6 @@
-"""Test cases of LiveCodeBench: JSON, or JSON that was pickled, compressed and written in base64.
+"""Reads test cases of LiveCodeBench: JSON, or pickled, compressed JSON in base64.
 
-Whoever unpickles a file runs it. So only those instructions of pickle are followed that make texts, lists and dicts.
+Unpickling runs code, so only opcodes that make strings, lists and dicts are allowed.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from msgspec import Struct
 
 from proctor.core.errors import MissingDataError
 
-_LARGEST = 1 << 30  # bytes: a few that are compressed may stand for any number
-_HARMLESS = frozenset({
+_LARGEST = 1 << 30  # bytes, against decompression bombs
+_ALLOWED_OPCODES = frozenset({
     "PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "BINPUT", "BINGET", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE",
     "BINUNICODE8", "EMPTY_LIST", "APPEND", "APPENDS", "EMPTY_DICT", "SETITEM", "SETITEMS",
 })  # fmt: skip
 
 
 class PackedTest(Struct, frozen=True):
-    """One test: what a program reads and prints, or arguments and result of a function in JSON."""
+    """One test: stdin and stdout, or arguments and result of a function in JSON."""
 
     input: str
     output: str
 
 
 def cases_of(packed: Any) -> list[PackedTest]:
-    """The cases in a column of a row."""
+    """The test cases in a column of a row."""
     if isinstance(packed, str):
         try:
             packed = json.loads(packed or "[]")
@@ -45,7 +45,7 @@ def cases_of(packed: Any) -> list[PackedTest]:
     try:
         return msgspec.convert(packed, list[PackedTest])
     except msgspec.ValidationError as error:
-        raise MissingDataError(f"These are no test cases of LiveCodeBench: {error}.") from None
+        raise MissingDataError(f"These are not test cases of LiveCodeBench: {error}.") from None
 
 
 def _unpacked(text: str) -> Any:
@@ -56,21 +56,21 @@ def _unpacked(text: str) -> Any:
         raise MissingDataError(f"Test cases are neither JSON nor compressed: {error}.") from None
     if stream.unconsumed_tail:
         raise MissingDataError(f"Test cases are larger than {_LARGEST >> 20} MiB.")
-    return plain_pickle(content)
+    return load_plain_pickle(content)
 
 
-def plain_pickle(content: bytes) -> Any:
-    """What was pickled, if it is made of texts, lists and dicts."""
+def load_plain_pickle(content: bytes) -> Any:
+    """Unpickles strings, lists and dicts."""
     try:
         used = {opcode.name for opcode, _, _ in pickletools.genops(content)}
-        if used <= _HARMLESS:
+        if used <= _ALLOWED_OPCODES:
             return _PlainUnpickler(io.BytesIO(content)).load()
     except (ValueError, pickle.UnpicklingError, EOFError, IndexError, TypeError, KeyError) as error:
         raise MissingDataError(f"Test cases cannot be read: {error}.") from None
-    forbidden = ", ".join(sorted(used - _HARMLESS))
-    raise MissingDataError(f"Test cases want more than texts, lists and dicts, and are not read: {forbidden}.")
+    forbidden = ", ".join(sorted(used - _ALLOWED_OPCODES))
+    raise MissingDataError(f"Test cases have pickle opcodes that are not allowed: {forbidden}.")
 
 
 class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module}.{name} is no text, list or dict")
+        raise pickle.UnpicklingError(f"{module}.{name} is not a str, list or dict")

@@ -1,4 +1,4 @@
-"""Metrics as a task's own `process_results` counts them, over all problems at once, with intervals."""
+"""Metrics of a task's `process_results` over all samples, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.code.execution import CachedRunner, ForbiddenRunner, IsolatedRunner, Runner, Trial, running_with
+from proctor.code.execution import CachedRunner, ForbiddenRunner, IsolatedRunner, Runner, Trial, use_runner
 from proctor.code.rows import alone, pick
 from proctor.core.errors import ProctorError
 from proctor.core.types import Metric, Record
@@ -24,10 +24,10 @@ from proctor.metrics.statistics import score_mean
 if TYPE_CHECKING:
     from proctor.code.task import Task
 
-_EQUAL = 1e-9  # of a mean of means and the mean of all
-# Words in the names of figures that are no means of scores, even where they lie between 0 and 1.
-_COUNTS = frozenset({"count", "counts", "num", "number", "total"})
-_RATIOS = frozenset({"length", "penalty", "ratio"})
+_TOLERANCE = 1e-9  # between a mean of means and the mean of all
+# Words in names of metrics that are not means of scores, even between 0 and 1.
+_COUNT_WORDS = frozenset({"count", "counts", "num", "number", "total"})
+_RATIO_WORDS = frozenset({"length", "penalty", "ratio"})
 _OVERALL = ("all ", "overall ")
 _NUMBER = re.compile(r"\d+")
 
@@ -39,21 +39,21 @@ def count_results(
     references: Sequence[Any] | None,
     runner: Runner,
 ) -> dict[str, float]:
-    """The metrics of these problems alone: where the task looks at rows by their place, it sees these rows only."""
+    """The metrics of these samples alone: the task sees only their rows."""
     if references is None:
         references = [task.get_reference(task.rows()[index]) for index in indices]
     view = copy(task)
     rows = view._rows = pick(task.rows(), indices)
     view.get_dataset = lambda: rows  # type: ignore[method-assign]
-    with running_with(runner), task._given.offered(), alone(task.DATASET_PATH, rows):
-        # In lists of their own: some tasks put their changes into those that they are given.
+    with use_runner(runner), task._given.offered(), alone(task.DATASET_PATH, rows):
+        # Copies, because some tasks change the lists in place.
         return numbers(view.process_results([list(of_one) for of_one in generations], list(references)))
 
 
-async def count_alone(
+async def count_single(
     task: Task, index: int, generations: Sequence[str], runner: Runner
 ) -> dict[str, float] | Exception:
-    """The metrics of one problem, or why there are none."""
+    """The metrics of one sample, or the error."""
     reference = task.get_reference(task.rows()[index])
     try:
         return await asyncio.to_thread(count_results, task, [index], [generations], [reference], runner)
@@ -64,7 +64,7 @@ async def count_alone(
 
 
 class Results:
-    """Collects generations; programs that were run are not run again."""
+    """Collects generations, and computes metrics without running programs again."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -73,7 +73,7 @@ class Results:
         self._alone: dict[int, dict[str, float]] = {}
         self._clusters: dict[int, str] = {}
         self._trials: list[Trial] = []
-        self._passed: dict[int, tuple[int, float]] = {}  # tries at a problem, and how many of them passed
+        self._passed: dict[int, tuple[int, float]] = {}  # sample: number of generations, and of passes
         self._counted: dict[tuple[int, ...], dict[str, float]] = {}
 
     def add(self, record: Record) -> None:
@@ -84,13 +84,13 @@ class Results:
         new = len(answer["generations"])
         self._passed[index] = tries + new, passed + new * answer["metrics"].get("pass@1", math.nan)
         self._trials += msgspec.convert(answer["trials"], list[Trial])
-        if index in self._generations:  # another epoch: together they are worth something else than each alone
+        if index in self._generations:  # another epoch: the metrics of each alone do not apply
             self._generations[index] += answer["generations"]
             self._alone[index] = {}
         else:
             self._generations[index] = list(answer["generations"])
             self._clusters[index] = record.sample.cluster
-            # Not the one that was stored: JSON has neither tuples nor numbers for keys.
+            # Not the stored one: JSON has no tuples and no numbers as keys.
             self._references[index] = self._task.get_reference(self._task.rows()[index])
             self._alone[index] = answer["metrics"]
 
@@ -103,7 +103,7 @@ class Results:
         except ProctorError:
             raise
         except Exception as error:
-            # One answer may be more than the task can take; it could not be counted alone either.
+            # An answer may break the task; it then has no metrics alone, either.
             indices = [index for index in indices if self._alone[index]]
             if self._task.uses_worker("process_results") and self._task.requires_execution and not self._trials:
                 return self._means(indices, error)
@@ -111,10 +111,10 @@ class Results:
                 raise
             counted = self._count(indices, final=True)
         found = {name: self._with_interval(name, value, indices) for name, value in counted.items()}
-        return found | {name: metric for name, metric in self._chosen(indices).items() if name not in found}
+        return found | {name: metric for name, metric in self._pass_at_k(indices).items() if name not in found}
 
-    def _chosen(self, indices: Sequence[int]) -> dict[str, Metric]:
-        """pass@k of the k that the run asks for, where the task says of each problem how often it was passed."""
+    def _pass_at_k(self, indices: Sequence[int]) -> dict[str, Metric]:
+        """pass@k for the configured k, if each sample has a pass@1."""
         passed = [self._passed[index] for index in indices]
         if not all(math.isfinite(count) for _, count in passed):
             return {}
@@ -124,10 +124,13 @@ class Results:
         return {f"pass@{k}": score_mean(of_k, clusters=clusters) for k, of_k in values.items()}
 
     def _means(self, indices: Sequence[int], error: Exception) -> dict[str, Metric]:
-        """Of what each problem is worth alone: a text that the task itself has run may keep it from counting all."""
+        """Means of the metrics of single samples: an output may break the count of all."""
         why = f"{type(error).__name__}: {error}"
-        told = f"{self._task.name}: all problems together could not be counted ({why}); each counts by its own score."
-        print(told, file=sys.stderr)
+        print(
+            f"{self._task.name}: process_results failed for all samples together ({why}); "
+            "the metrics are means over single samples.",
+            file=sys.stderr,
+        )
         found = {}
         for name in dict.fromkeys(name for index in indices for name in self._alone[index]):
             having = [index for index in indices if name in self._alone[index]]
@@ -143,7 +146,7 @@ class Results:
         generations = [self._generations[i] for i in indices]
         references = [self._references[i] for i in indices]
         with IsolatedRunner(task._config) if final and task.requires_execution else nullcontext() as others:
-            # For an interval, which asks again and again, nothing is run.
+            # Intervals count many times, without running programs.
             runner = CachedRunner(self._trials, others) if task.requires_execution else ForbiddenRunner(task.name)
             counted = task.count_results(indices, generations, references, runner, final=final)
         self._counted[tuple(indices)] = counted
@@ -152,16 +155,16 @@ class Results:
     def _with_interval(self, name: str, value: float, indices: list[int]) -> Metric:
         alone = [self._alone[i].get(name, math.nan) for i in indices]
         mean = math.fsum(alone) / len(alone)
-        # By contract, the first one is the score; the others may be counts or ratios of something.
+        # By contract the first metric is the score; others may be counts or ratios.
         is_first = name == next(iter(self._count(indices)))
         words = set() if is_first else set(re.findall(r"[a-z]+", name.lower()))
-        is_count = not is_first and (isinstance(value, int) or bool(words & _COUNTS))
-        is_mean = abs(mean - value) <= _EQUAL and all(0 <= one <= 1 for one in alone)
+        is_count = not is_first and (isinstance(value, int) or bool(words & _COUNT_WORDS))
+        is_mean = abs(mean - value) <= _TOLERANCE and all(0 <= one <= 1 for one in alone)
         units = self._units(indices)
         unknown = Metric(value, None, None, None, len(units), "count" if is_count else "jackknife")
-        if is_count or self._is_called_after_a_place(name, indices):
+        if is_count or self._is_named_after_a_sample(name, indices):
             return unknown
-        if is_mean and not words & _RATIOS:
+        if is_mean and not words & _RATIO_WORDS:
             return score_mean(alone, clusters=[self._clusters[i] for i in indices])
         marks = (0.0, self._task.full_marks)
         is_score = is_first and all(marks[0] <= one <= marks[1] for one in (value, *alone))
@@ -170,17 +173,17 @@ class Results:
             return grouped_jackknife(
                 lambda kept: self._count(sorted(i for k in kept for i in units[k]))[name], len(units), bounds=bounds
             )
-        except Exception:  # without some of the problems, the figure is not there, or the task cannot count
+        except Exception:  # the metric is missing for a subset, or the task fails
             return unknown
 
-    def _is_called_after_a_place(self, name: str, indices: list[int]) -> bool:
-        """Whether the name has the number of a problem in it, as in `3 bugs`: alone, each is the first."""
+    def _is_named_after_a_sample(self, name: str, indices: list[int]) -> bool:
+        """Whether the name contains the number of a sample: alone, each sample is the first."""
         known = {one for found in self._alone.values() for one in found}
         only_of_all = {_NUMBER.sub("#", one) for one in self._count(indices) if one not in known}
         return bool(known) and _NUMBER.sub("#", name) in only_of_all
 
     def _units(self, indices: Sequence[int]) -> list[list[int]]:
-        """Problems that are left out together: those of a cluster."""
+        """The groups of samples that the jackknife leaves out together: clusters."""
         units: dict[str | int, list[int]] = {}
         for index in indices:
             units.setdefault(self._clusters[index] or index, []).append(index)
@@ -188,9 +191,9 @@ class Results:
 
 
 def numbers(counted: Any) -> dict[str, float]:
-    """The metrics among what was counted, also by groups or as a table; details of single problems are none.
+    """The numbers in a result of `process_results`, also by groups or in a table.
 
-    A count stays a whole number. Figures of all groups together come first.
+    Counts stay integers. Metrics of all groups together come first.
     """
     found: dict[str, float] = {}
     for name, value in _entries(counted):
@@ -209,6 +212,6 @@ def numbers(counted: Any) -> dict[str, float]:
 def _entries(counted: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(counted, Mapping):
         return [(str(name), value) for name, value in counted.items()]
-    # The rows of a table: what they say in words is their name.
+    # The rows of a table: their strings make the name.
     rows = [row for row in counted or () if isinstance(row, Mapping)]
     return [(" ".join(value for value in row.values() if isinstance(value, str)), row) for row in rows]

@@ -1,4 +1,4 @@
-"""The rows of a data set: from the hub, from a file of the user's, or from an installed package."""
+"""Loads the rows of a data set: from the hub, a file, or an installed package."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 
 class GivenRows:
-    """A file that takes the place of whatever data set a task asks for."""
+    """A data file that replaces the data set of a task."""
 
     def __init__(self, file: str | None) -> None:
         self.file = file
-        self.asked_for = False
+        self.was_loaded = False
         self.loaded: dict[str, Any] = {}
-        """What was had from the hub meanwhile, so that a worker without a network has it, too."""
+        """Data sets loaded from the hub, for workers without a network."""
 
     @contextmanager
     def offered(self) -> Iterator[None]:
@@ -48,7 +48,7 @@ _ALONE: ContextVar[tuple[str | None, Rows]] = ContextVar("alone", default=(None,
 
 @contextmanager
 def alone(path: str | None, rows: Rows) -> Iterator[None]:
-    """Meanwhile the data set at this path has only these rows."""
+    """Restricts the data set at this path to these rows."""
     token = _ALONE.set((path, rows))
     try:
         yield
@@ -57,7 +57,7 @@ def alone(path: str | None, rows: Rows) -> Iterator[None]:
 
 
 class Table(Sequence[Any]):
-    """Rows with what task files most often ask of a data set of the hub's client; that is asked for the rest."""
+    """Rows with the most used methods of `datasets.Dataset`; delegates the others to it."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = list(rows)
@@ -69,7 +69,7 @@ class Table(Sequence[Any]):
         return iter(self._rows)
 
     def __getitem__(self, key: Any) -> Any:
-        """A row by its number, a column by its name; of several rows, their columns."""
+        """A row by index, a column by name; several rows as a dict of columns."""
         if isinstance(key, str):
             if key not in self.column_names:
                 raise KeyError(key)
@@ -81,7 +81,7 @@ class Table(Sequence[Any]):
         return self._rows[key]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # asked for by copy and pickle
+        if name.startswith("_"):  # looked up by copy and pickle
             raise AttributeError(name)
         try:
             datasets = import_extra("datasets", f"A data set's {name!r}, for rows that come from a file,", "hub")
@@ -125,13 +125,13 @@ class Table(Sequence[Any]):
 
 
 def pick(rows: Rows, indices: Sequence[int]) -> Rows:
-    """Some of the rows, in what kind of data set they ever come."""
+    """Selects rows, keeping the type of the data set."""
     picked: Rows = rows.select(indices) if hasattr(rows, "select") else [rows[index] for index in indices]
     return picked
 
 
 class Splits(dict[str, Rows]):
-    """Rows without a division into splits: each split is all of them."""
+    """Rows without splits: each split has all of them."""
 
     def __init__(self, rows: Rows) -> None:
         super().__init__(test=rows)
@@ -142,45 +142,45 @@ class Splits(dict[str, Rows]):
 
 
 def load_dataset(path: str | None, name: str | None = None, split: str | None = None, **options: Any) -> Any:
-    """The rows of one split, or all splits by name: from the file that was given, else from the hub."""
+    """Loads one split, or all splits by name, from the --data file or the hub."""
     offered = _GIVEN.get()
     alone_in, few = _ALONE.get()
     if path is not None and path == alone_in:
         return few if split else Splits(few)
     if offered is not None and offered.file is not None:
-        offered.asked_for = True
+        offered.was_loaded = True
         rows = Table(read_rows(offered.file))
         return rows if split else Splits(rows)
-    asked = repr((path, name, split, sorted(options.items())))
-    if offered is not None and asked in offered.loaded:
-        return offered.loaded[asked]
+    key = repr((path, name, split, sorted(options.items())))
+    if offered is not None and key in offered.loaded:
+        return offered.loaded[key]
     if not path:
-        raise MissingDataError("This task names no data set: give the problems with --data FILE.")
-    found = _from_hub(f"{path} ({name})" if name else path, path, name, split=split, **options)
+        raise MissingDataError("This task names no data set: pass its rows with --data FILE.")
+    dataset = _from_hub(f"{path} ({name})" if name else path, path, name, split=split, **options)
     if offered is not None:
-        offered.loaded[asked] = found
-    return found
+        offered.loaded[key] = dataset
+    return dataset
 
 
 def load_files(path: str, files: Sequence[str]) -> Rows:
-    """The rows of these JSON files: for a data set with a loading script, which the hub's client does not run."""
+    """Loads JSON files of a data set with a loading script, which `datasets` does not run."""
     urls = [f"hf://datasets/{path}/{file}" for file in files]
     rows: Rows = _from_hub(path, "json", data_files=urls, split="train")
     return rows
 
 
 def _from_hub(what: str, *arguments: Any, **options: Any) -> Any:
-    advice = f"or give the rows of {what} as a file: --data FILE.jsonl."
+    advice = f"or pass the rows of {what} with --data FILE.jsonl."
     try:
         hub: Callable[..., Any] = import_extra("datasets", f"The data set {what}", "hub").load_dataset
     except UsageError as error:
         raise MissingDataError(f"{str(error).removesuffix('.')} – {advice}") from None
     try:
         return hub(*arguments, **options)
-    except Exception as error:  # whatever the hub's client makes of a missing network, name or right
+    except Exception as error:  # many kinds: network, name, permission
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise MissingDataError(
-            f"The data set {what} cannot be had from the hub ({reason}): check the network, {advice}"
+            f"The data set {what} cannot be loaded from the hub ({reason}): check the network, {advice}"
         ) from None
 
 
@@ -237,7 +237,7 @@ def _jsonl_rows(content: bytes, path: Path) -> list[Row]:
 
 
 def _decode(content: bytes, kind: type[T]) -> T:
-    """JSON, also as Python writes it: with NaN, Infinity and halves of characters."""
+    """Decodes JSON, also with NaN, Infinity and lone surrogates."""
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -249,7 +249,7 @@ def _decode(content: bytes, kind: type[T]) -> T:
 
 
 def _encodable(value: Any) -> Any:
-    """The same, with what is only half a character replaced: it could not be stored, nor shown to a model."""
+    """Replaces lone surrogates, which cannot be stored or sent to a model."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, list):

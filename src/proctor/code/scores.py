@@ -12,7 +12,7 @@ from proctor.core.types import LENGTH, TRUNCATED, Output, Score
 from proctor.sandbox import Outcome
 
 BY_TASK = "in the task's own worker"
-SEEN_OF_THE_END = 40  # characters of an output by which it is seen whether its end was judged
+END_LENGTH = 40  # characters of an output by which it is seen whether its end was judged
 
 
 def is_cut_off(output: Output, generation: str) -> bool:
@@ -22,7 +22,7 @@ def is_cut_off(output: Output, generation: str) -> bool:
     if not strip_reasoning(output.text) or reasoning_is_open(output.text):
         return True
     last_line = output.text.rstrip().rpartition("\n")[2]
-    return last_line.strip()[-SEEN_OF_THE_END:] in generation
+    return last_line.strip()[-END_LENGTH:] in generation
 
 
 def mark_cut_off(score: Score, generations: Sequence[str], cut_off: Sequence[bool]) -> Score:

@@ -11,20 +11,20 @@ import msgspec
 from msgspec import Struct
 
 _SETTABLE = (str, bool, int, float, list, tuple, dict, type(None))
-_ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # where a constructor has them without a default
+_ALWAYS_PASSED = {"prompt": "prompt", "load_data_path": None}  # for constructors without these defaults
 
 
 def constructor_settings(cls: type) -> dict[str, Any]:
-    """The arguments of the constructor that can be given on a command line, with their defaults, if they have any."""
-    found: dict[str, Any] = {}
+    """Constructor arguments that can be set on a command line, with their defaults."""
+    defaults: dict[str, Any] = {}
     for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:  # type: ignore[misc]
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if parameter.default is parameter.empty:
-            found[name] = _ALWAYS_PASSED.get(name, msgspec.NODEFAULT)
+            defaults[name] = _ALWAYS_PASSED.get(name, msgspec.NODEFAULT)
         elif isinstance(parameter.default, _SETTABLE):
-            found[name] = parameter.default
-    return found
+            defaults[name] = parameter.default
+    return defaults
 
 
 def struct_of(defaults: dict[str, Any]) -> type[Struct]:

@@ -1,4 +1,4 @@
-"""Tasks whose answers are judged by several programs each: one for every test case, or for every set of tests."""
+"""Tasks that run several programs per generation: one per test case or test set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proctor.sandbox import Limits, Program
 
 
 class ProgramGroup(Struct, frozen=True):
-    """Programs that run side by side under the same limits."""
+    """Programs that run concurrently with the same limits."""
 
     programs: Sequence[Program]
     limits: Limits
@@ -27,14 +27,14 @@ class ProgramGroup(Struct, frozen=True):
 
 
 class SuiteTask(KeyedTask):
-    """A task that gives `groups`. An answer passes when all programs of all groups do."""
+    """A task that defines `groups`. A generation passes if all programs of all groups do."""
 
     @abstractmethod
     def groups(self, doc: Any, generation: str) -> Iterable[ProgramGroup]:
-        """What is run to judge a generation, group after group until one has a program that fails."""
+        """The groups of programs, run in order until one has a failure."""
 
     def sum_up(self, trials: Sequence[Trial]) -> Trial:
-        """One trial for all that were run: the first that failed, else the last."""
+        """Merges trials: the first failure, else the last one."""
         decisive = next((trial for trial in trials if not trial.passed), trials[-1])
         return msgspec.structs.replace(decisive, seconds=sum(trial.seconds for trial in trials))
 
@@ -45,7 +45,7 @@ class SuiteTask(KeyedTask):
     async def _run_trial(self, doc: Any, generation: str) -> Trial:
         groups = iter(self.groups(doc, generation))
         trials: list[Trial] = []
-        # In a thread: test cases may be many megabytes to unpack.
+        # In a thread: unpacking test cases may take long.
         while group := await asyncio.to_thread(next, groups, None):
             verdicts = await asyncio.gather(*(self.sandbox.judge(p, group.limits) for p in group.programs))
             judged = [group.judge(p, verdict) for p, verdict in zip(group.programs, verdicts, strict=True)]
@@ -73,4 +73,4 @@ class SuiteTask(KeyedTask):
         return PassAtK(self.ks)
 
     def _counts_itself(self) -> bool:
-        return False  # process_results is for callers from outside a run
+        return False  # process_results is only for callers outside a run

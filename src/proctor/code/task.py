@@ -1,4 +1,4 @@
-"""The contract of code tasks, as guides and existing task files know it, fulfilled on the core's."""
+"""The base class of code tasks, compatible with existing task files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proctor.code.execution import ForbiddenRunner, Runner, SandboxRunner, Trial
 from proctor.code.forms import Continuation, Form, Infilling, end_tokens, form_of, present
 from proctor.code.prompt_language import canonical_language, is_declared, is_prose, known_language, language_in
 from proctor.code.rows import GivenRows, Rows, load_dataset
-from proctor.code.scoring.mixin import READING, ScoringMixin
+from proctor.code.scoring.mixin import READING_METHODS, ScoringMixin
 from proctor.code.settings import constructor_settings, struct_of
 from proctor.code.stopwords import cut, cut_generation
 from proctor.code.wrong_tests import defined_in, program_with_control, with_wrong_expectations
@@ -41,10 +41,11 @@ _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
 class Task(ScoringMixin, core.Task):
-    """A code benchmark: rows in, prompts out, generations judged.
+    """A code benchmark: turns rows into prompts, and scores generations.
 
-    A task gives `get_prompt` and `get_reference`. If it runs programs, `program` says which; if it does not, or counts
-    in its own way, it gives `process_results`. The arguments of its constructor, all with defaults, are its settings.
+    A task defines `get_prompt` and `get_reference`. If it runs programs, `program` makes
+    them; if it does not, or has its own metrics, it defines `process_results`. The arguments
+    of its constructor, all with defaults, are its settings.
     """
 
     DATASET_PATH: str | None = None
@@ -55,7 +56,7 @@ class Task(ScoringMixin, core.Task):
     timeout: float = 3.0  # seconds for a program
     memory_mib: int = 1024
     ks: tuple[int, ...] = (1, 10, 100)
-    full_marks: float = 1.0  # what process_results gives for a perfect answer
+    full_marks: float = 1.0  # what process_results returns for a perfect answer
 
     fixed = True
     metric = "pass@1"
@@ -71,11 +72,11 @@ class Task(ScoringMixin, core.Task):
         self.stop_words = list(stop_words or [])
         self.requires_execution = requires_execution
 
-    # What guides and existing task files know.
+    # The methods that existing task files define and call.
 
     @property
     def dataset(self) -> Any:
-        """All splits by name, fetched when they are first needed."""
+        """All splits by name, loaded on first access."""
         if not hasattr(self, "_dataset"):
             try:
                 with self._given.offered():
@@ -91,7 +92,7 @@ class Task(ScoringMixin, core.Task):
         self._dataset = dataset
 
     def get_dataset(self) -> Any:
-        """The rows that are examined."""
+        """The rows of the task."""
         return self.dataset[self.SPLIT]
 
     def fewshot_examples(self) -> Any:
@@ -100,36 +101,38 @@ class Task(ScoringMixin, core.Task):
 
     @abstractmethod
     def get_prompt(self, doc: Any) -> str | dict[str, str]:
-        """A text to go on with, {"prefix", "suffix"} of a gap to fill, or {"instruction", "context"}."""
+        """A text to continue, {"prefix", "suffix"} of an infilling, or {"instruction", "context"}."""
 
     @abstractmethod
     def get_reference(self, doc: Any) -> Any:
-        """The tests, or the text to compare with."""
+        """The tests, or the reference text."""
 
     def postprocess_generation(self, generation: str, idx: int) -> str:
-        """Prompt and completion, cut where the answer ends; without a prompt that is no part of the answer."""
+        """Prompt and completion, truncated at the end of the answer; texts without the prompt."""
         if not generation.strip():
             return ""
         form = self._form(idx)
         suffix = form.suffix if isinstance(form, Infilling) else ""
-        found = cut_generation(generation, form.begun, self.stop_words or (), suffix)
-        if not self.requires_execution:  # nobody compares a prompt with anything
-            return found.removeprefix(form.begun).removesuffix(suffix)
+        answer = cut_generation(generation, form.begun, self.stop_words or (), suffix)
+        if not self.requires_execution:  # the reference has no prompt
+            return answer.removeprefix(form.begun).removesuffix(suffix)
         if not isinstance(form, Continuation) or self.language != "python":
-            return found
-        return reply.joined(form.text, found[len(form.text) :]) if found.startswith(form.text) else found
+            return answer
+        if not answer.startswith(form.text):
+            return answer
+        return reply.joined(form.text, answer[len(form.text) :])
 
     check_fn: Callable[[str], bool] | None = None
-    """Says of a completion as far as it has come that it is finished, where stop words cannot."""
+    """Whether a partial completion is finished, where stop words do not suffice."""
     max_length_multiplier: float | None = None
-    """How long prompt and completion may be together, in lengths of the prompt."""
+    """Maximum length of prompt plus completion, in lengths of the prompt."""
 
     @staticmethod
     def _stop_at_stop_token(decoded_string: str, stop_tokens: Sequence[str]) -> str:
         return cut(decoded_string, stop_tokens)
 
     def process_results(self, generations: list[list[str]], references: list[Any]) -> dict[str, float]:
-        """The metrics of all generations: as many lists as there are references, problem by problem."""
+        """The metrics of all generations: one list per reference."""
         if not self.requires_execution:
             raise TypeError(f"{type(self).__name__} must define process_results, or require execution.")
         rows = self.rows()
@@ -144,10 +147,10 @@ class Task(ScoringMixin, core.Task):
             passed.append([trial.passed for _, trial in judged])
         return mean_pass_at_k([(len(of_one), sum(of_one)) for of_one in passed], self.ks)
 
-    # What a program is, for tasks that run some.
+    # Methods of tasks that run programs.
 
     def program(self, doc: Any, generation: str) -> Program:
-        """What is run to judge a generation. A Python solution is called by its tests, others end with them."""
+        """The program of a generation. Python tests call it; other sources end with their tests."""
         reference = str(self.get_reference(doc))
         if self.language != "python":
             return program_with_control(
@@ -164,20 +167,20 @@ class Task(ScoringMixin, core.Task):
         return Program(source=generation, tests=reference, entry_point=self.entry_point(doc), prelude=prelude)
 
     def wrong_tests(self, doc: Any) -> str:
-        """Outside Python, the reference with expectations that no right program meets; '' where none can be made."""
+        """The reference with wrong expectations, except in Python; '' if none can be made."""
         tests, form = str(self.get_reference(doc)), form_of(self.get_prompt(doc))
         begun = defined_in(form.text, tests) if isinstance(form, Continuation) else set()
         names = [self.entry_point(doc), *begun]
-        known = self._is_ours() or self.right_generation(doc) is not None
+        known = self._is_builtin() or self.right_generation(doc) is not None
         return with_wrong_expectations(tests, self.language, names, of_known_make=known)
 
     def right_generation(self, doc: Any) -> str | None:
-        """What is judged of a right answer, where one is known."""
+        """The generation of the reference solution, if there is one."""
         solution, form = self.solution(doc), form_of(self.get_prompt(doc))
         return form.with_completion(solution) if isinstance(solution, str) else None
 
     def promised_code(self, doc: Any) -> list[str]:
-        """Code of the benchmark's own: a library that it imports, and that is missing, excuses a program."""
+        """The benchmark's own code: if a library that it imports is missing, the sample is an error."""
         texts = *msgspec.structs.astuple(form_of(self.get_prompt(doc))), self.get_reference(doc), self.solution(doc)
         return [text for text in texts if isinstance(text, str)]
 
@@ -185,7 +188,7 @@ class Task(ScoringMixin, core.Task):
         return Limits(seconds=self._config.program_timeout or self.timeout, memory_mib=self.memory_mib)
 
     def entry_point(self, doc: Any) -> str:
-        """The function that the tests call; by default what the row says, or the last one that the prompt begins."""
+        """The function that the tests call: as in the row, or the last one of the prompt."""
         if named := str(_field(doc, "entry_point") or ""):
             return named
         form = form_of(self.get_prompt(doc))
@@ -193,27 +196,30 @@ class Task(ScoringMixin, core.Task):
         return str(begun[-1]) if begun and self.language == "python" else ""
 
     def solution(self, doc: Any) -> str | None:
-        """A right answer to the prompt, where the row has one."""
+        """The reference solution, if the row has one."""
+        solution: str | None
         if "get_solution" in inspect.signature(self.get_reference).parameters:
-            found = self.get_reference(doc, get_solution=True)  # type: ignore[call-arg]
+            solution = self.get_reference(doc, get_solution=True)  # type: ignore[call-arg]
         else:
-            found = _field(doc, "canonical_solution")
+            solution = _field(doc, "canonical_solution")
         form = form_of(self.get_prompt(doc))
-        return found.removeprefix(form.text) if isinstance(form, Continuation) and isinstance(found, str) else found
+        if isinstance(form, Continuation) and isinstance(solution, str):
+            return solution.removeprefix(form.text)
+        return solution
 
     def language_of(self, doc: Any) -> str:
-        """The programming language of a problem; '' where neither the task nor its rows say it."""
-        runs = self.requires_execution and not self._counts_itself()  # programs in its own language
-        if runs or self._is_ours() or is_declared("language", self, Task):
+        """The programming language of a row; '' if neither the task nor the row names it."""
+        runs = self.requires_execution and not self._counts_itself()  # programs in the task's language
+        if runs or self._is_builtin() or is_declared("language", self, Task):
             return canonical_language(self.language)
         return known_language(_field(doc, "language")) or known_language(self.DATASET_NAME)
 
     def chat_prompt(self, doc: Any) -> str | None:
-        """What a chat model is asked, where the prompt is not code that it could be asked to complete."""
+        """The question to a chat model, if the prompt is not code to complete."""
         return None
 
     def read_chat(self, doc: Any, form: Form, text: str, index: int) -> str:
-        """The generation that a chat model's reply stands for."""
+        """Reads the generation from the reply of a chat model."""
         overridden = type(self).postprocess_generation is not Task.postprocess_generation
         if isinstance(form, Infilling):
             completion = reply.middle(form.prefix, form.suffix, text)
@@ -230,11 +236,11 @@ class Task(ScoringMixin, core.Task):
             return generation
         done = self._postprocessed(form, generation, completion, index)
         if completion.strip() and done.strip() in ("", form.begun.strip()):
-            said = strip_reasoning(text)  # nothing is left of the code: the task looks for the fence around it
-            return self._postprocessed(form, form.with_completion(said), said, index)
+            answer = strip_reasoning(text)  # the task expects the fence around the code
+            return self._postprocessed(form, form.with_completion(answer), answer, index)
         return done
 
-    # The core's contract.
+    # The methods of the core's Task.
 
     _config: RunConfig = RunConfig(task="", model="")
     _given: GivenRows = GivenRows(None)
@@ -246,9 +252,9 @@ class Task(ScoringMixin, core.Task):
 
     @classmethod
     def build(cls, settings: Struct, data: str | None) -> Self:
-        made_of = foreign.with_stand_ins(cls)
-        task = made_of.__new__(made_of)
-        task._given, task.settings = GivenRows(data), settings  # known to the constructor, which may load rows
+        task_class = foreign.with_stubs(cls)
+        task = task_class.__new__(task_class)
+        task._given, task.settings = GivenRows(data), settings  # before the constructor, which may load rows
         with task._given.offered():
             task.__init__(**{name: getattr(settings, name) for name in cls._taken_by_constructor})  # type: ignore[misc]
         return task
@@ -256,11 +262,11 @@ class Task(ScoringMixin, core.Task):
     def rows(self) -> Rows:
         if not hasattr(self, "_rows"):
             with self._given.offered():
-                found = self.get_dataset()
-            if self._given.file is not None and not self._given.asked_for:
-                raise MissingDataError(f"{self.name} has its problems with it: it takes no --data.")
-            self._rows: Rows = found if hasattr(found, "__getitem__") else list(found)
-            # Some tasks ask for it with every generation: it is neither to be read again, nor from elsewhere.
+                rows = self.get_dataset()
+            if self._given.file is not None and not self._given.was_loaded:
+                raise MissingDataError(f"{self.name} brings its own rows: leave out --data.")
+            self._rows: Rows = rows if hasattr(rows, "__getitem__") else list(rows)
+            # Some tasks call it for every generation; it must not load the rows again.
             self.get_dataset = lambda: self._rows  # type: ignore[method-assign]
             for index in range(len(self._rows)) if self.NEEDED else ():
                 for key in self.NEEDED:
@@ -272,7 +278,7 @@ class Task(ScoringMixin, core.Task):
 
     def count(self, config: RunConfig) -> int:
         if config.few_shot:
-            raise UsageError(f"{self.name} takes no --few-shot: its prompts are the benchmark's own.")
+            raise UsageError(f"{self.name} has fixed prompts: leave out --few-shot.")
         if config.modeltype == "seq2seq" and hasattr(self, "get_prompt_encoder"):
             raise UsageError(
                 f"{self.name} has a text for the encoder and another for the decoder (get_prompt_encoder), which no "
@@ -280,9 +286,7 @@ class Task(ScoringMixin, core.Task):
             )
         number = len(self.rows())
         if config.limit_start >= number:
-            raise MissingDataError(
-                f"{self.name} has {number} problems: there is none from number {config.limit_start} on."
-            )
+            raise MissingDataError(f"{self.name} has {number} samples, fewer than --limit-start {config.limit_start}.")
         rest = number - config.limit_start
         return rest if config.limit is None else min(rest, config.limit)
 
@@ -298,7 +302,7 @@ class Task(ScoringMixin, core.Task):
                 return Sample(
                     self.identify(doc, index),
                     index,
-                    self._shown(doc, config),
+                    self._prompt(doc, config),
                     self.solution(doc),
                     metadata=metadata,
                     cluster=self.cluster_of(doc),
@@ -310,30 +314,30 @@ class Task(ScoringMixin, core.Task):
                 f"{self.name}: row {index} has no {error}, which the task needs; there is: {', '.join(doc)}."
             ) from error
 
-    def _shown(self, doc: Any, config: RunConfig) -> Prompt:
+    def _prompt(self, doc: Any, config: RunConfig) -> Prompt:
         asked = self.chat_prompt(doc) if config.api != "completions" else None
         if asked is not None:
             return (Message("user", config.prefix + asked),)
         form = form_of(self.get_prompt(doc))
         language = self.language_of(doc) or language_in(form.begun)
-        begins_code = self._is_ours() or not is_prose(form.begun)
+        begins_code = self._is_builtin() or not is_prose(form.begun)
         return present(form, config, language, wrapped=self.requires_execution and begins_code)
 
-    def _is_ours(self) -> bool:
-        """Whether it is part of the package, where prompts that are no code have a `chat_prompt`."""
+    def _is_builtin(self) -> bool:
+        """Whether the task is part of Proctor, where prose prompts have a `chat_prompt`."""
         return type(self).__module__.startswith("proctor.")
 
     def identify(self, doc: Any, index: int) -> str:
-        found = (_field(doc, key) for key in ("task_id", "id", "name"))
-        return str(next((value for value in found if value is not None), index))
+        values = (_field(doc, key) for key in ("task_id", "id", "name"))
+        return str(next((value for value in values if value is not None), index))
 
     def describe(self, doc: Any) -> dict[str, Any]:
-        """Metadata of a problem, by which the metrics can be broken down."""
+        """Metadata of a sample, by which metrics can be grouped."""
         language = self.language_of(doc) if self.requires_execution else ""
         return {"language": language} if language else {}
 
     def cluster_of(self, doc: Any) -> str:
-        """Names what a problem shares with others, such as the problem that they are variants of; '' if nothing."""
+        """The cluster of related samples, such as variants of one problem; '' if none."""
         return ""
 
     @cached_property
@@ -345,11 +349,11 @@ class Task(ScoringMixin, core.Task):
         self.ks = tuple(config.k) or self.ks
 
     def stop_strings(self, config: RunConfig) -> tuple[str, ...]:
-        # A chat model answers with a whole file, where these are no end.
+        # A chat model replies with a whole file, in which these may occur.
         return (*((self.stop_words or ()) if config.api == "completions" else ()), *config.stop)
 
     def request(self, sample: Sample, number: int, config: RunConfig) -> Request:
-        """Ends also where the model's own tokens say so, which is different from form to form."""
+        """Adds the end tokens of the model, which depend on the form of the prompt."""
         request = super().request(sample, number, config)
         ends = end_tokens(self._form(sample.index), config) if config.api == "completions" else ()
         if not ends:
@@ -358,8 +362,8 @@ class Task(ScoringMixin, core.Task):
         return msgspec.structs.replace(request, sampling=msgspec.structs.replace(request.sampling, stop=stop))
 
     def json_lines(self, config: RunConfig, part: range) -> Iterator[bytes]:
-        wanted = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))
-        for sample in core.take_samples(self, wanted) if part else ():
+        part_config = msgspec.structs.replace(config, limit_start=config.limit_start + part.start, limit=len(part))
+        for sample in core.take_samples(self, part_config) if part else ():
             prompt = self.get_prompt(self.rows()[sample.index])
             row = {
                 "id": sample.id,
@@ -371,35 +375,35 @@ class Task(ScoringMixin, core.Task):
             yield msgspec.json.encode(row) + b"\n"
 
     def generation(self, sample: Sample, output: Output) -> str:
-        """What is judged of an output, and what a file of generations holds."""
+        """The generation of an output: what is judged, and written to a generations file."""
         if output.finish == LOADED:
             return output.text
         if not self._config.postprocess:
             completes = self._config.api == "completions"
             return self._form(sample.index).with_completion(output.text) if completes else output.text
-        if self.uses_worker(*READING):
+        if self.uses_worker(*READING_METHODS):
             return self.scoring().read(sample, [output])[0]
         doc = self.rows()[sample.index]
         with self._given.offered():
             form = self._form(sample.index)
             if self._config.api != "completions":
                 return self.read_chat(doc, form, output.text, sample.index)
-            completion = self._up_to_its_end(sample, cut(output.text, end_tokens(form, self._config)))
+            completion = self._truncate(sample, cut(output.text, end_tokens(form, self._config)))
             return self._postprocessed(form, form.with_completion(completion), completion, sample.index)
 
     def generations(self, record: Record) -> list[str]:
-        """As they were judged; only what was not is read again."""
+        """The generations as they were judged; reads them from outputs otherwise."""
         answer = record.score.answer if record.score is not None else None
         if isinstance(answer, dict):
             return list(answer["generations"])
         if isinstance(answer, list):
             return [trial["generation"] for trial in answer]
-        if self.uses_worker(*READING) and record.outputs:
+        if self.uses_worker(*READING_METHODS) and record.outputs:
             return self.scoring().read(record.sample, record.outputs)
         return super().generations(record)
 
-    def _up_to_its_end(self, sample: Sample, completion: str) -> str:
-        """As far as it would have come if the task had been asked all the while."""
+    def _truncate(self, sample: Sample, completion: str) -> str:
+        """The completion up to the point where the task would have stopped it."""
         if self.max_length_multiplier and isinstance(sample.input, str):
             completion = completion[: max(0, int(len(sample.input) * (self.max_length_multiplier - 1)))]
         if self.check_fn is None:
@@ -419,7 +423,7 @@ class Task(ScoringMixin, core.Task):
         return scores.score_of_trials([(generation, trials[generation]) for generation in generations], cut_off)
 
     async def run_trials(self, sample: Sample, generations: list[str]) -> list[Trial]:
-        """How each generation fares, side by side in the sandbox of the run."""
+        """Judges each generation in the sandbox of the run."""
         programs = list((await self._programs(sample, generations)).values())
         verdicts = await asyncio.gather(*(self.sandbox.judge(program, self.limits()) for program in programs))
         trials = [trial_of(program, verdict) for program, verdict in zip(programs, verdicts, strict=True)]
@@ -442,55 +446,55 @@ class Task(ScoringMixin, core.Task):
         *,
         final: bool = False,
     ) -> dict[str, float]:
-        """The metrics of these problems alone, by `process_results`. `final`: it is about all problems of the run."""
+        """The metrics of these samples by `process_results`. `final`: all samples of the run."""
         if self.uses_worker("process_results"):
             return self.scoring().count(indices, generations, references, runner, final=final)
         return results.count_results(self, indices, generations, references, runner)
 
     async def _read(self, sample: Sample, outputs: Sequence[Output]) -> list[str]:
-        if self.uses_worker(*READING):
+        if self.uses_worker(*READING_METHODS):
             return await self.scoring().in_thread(self.scoring().read, sample, outputs)
         return [self.generation(sample, output) for output in outputs]
 
     async def _programs(self, sample: Sample, generations: list[str]) -> dict[str, Program]:
         if self.uses_worker("program"):
-            made = await self.scoring().in_thread(self.scoring().programs, sample.index, generations)
-            return dict(zip(generations, made, strict=True))
+            programs = await self.scoring().in_thread(self.scoring().programs, sample.index, generations)
+            return dict(zip(generations, programs, strict=True))
         doc = self.rows()[sample.index]
         return {generation: self.program(doc, generation) for generation in generations}
 
     async def _judge_by_results(self, sample: Sample, outputs: Sequence[Output]) -> Score:
-        runner = self._live(self.rows()[sample.index]) if self.requires_execution else ForbiddenRunner(self.name)
-        apart = self.uses_worker("process_results")
-        if apart:
-            generations, found = await self.scoring().in_thread(self.scoring().score, sample, outputs, runner)
-            if not self.uses_worker(*READING) or all(output.finish == LOADED for output in outputs):
-                generations = [self.generation(sample, output) for output in outputs]  # whatever was said there
+        runner = self._runner(self.rows()[sample.index]) if self.requires_execution else ForbiddenRunner(self.name)
+        in_worker = self.uses_worker("process_results")
+        if in_worker:
+            generations, metrics = await self.scoring().in_thread(self.scoring().score, sample, outputs, runner)
+            if not self.uses_worker(*READING_METHODS) or all(output.finish == LOADED for output in outputs):
+                generations = [self.generation(sample, output) for output in outputs]  # not those of the worker
         else:
             generations = await self._read(sample, outputs)
-            found = await results.count_alone(self, sample.index, generations, runner)
+            metrics = await results.count_single(self, sample.index, generations, runner)
         trials = runner.trials if isinstance(runner, SandboxRunner) else []
-        if isinstance(found, dict):
-            score = scores.score_of_metrics(found, generations, trials, self.full_marks)
+        if isinstance(metrics, dict):
+            score = scores.score_of_metrics(metrics, generations, trials, self.full_marks)
         elif self.requires_execution:
-            raise found
+            raise metrics
         else:
-            score = scores.uncounted(found, generations)
-        if apart and self.requires_execution and not trials:
+            score = scores.uncounted(metrics, generations)
+        if in_worker and self.requires_execution and not trials:
             score = scores.tested_by_task(score)
         cut_off = [scores.is_cut_off(*one) for one in zip(outputs, generations, strict=True)]
         return scores.mark_cut_off(score, generations, cut_off)
 
-    def _live(self, doc: Any) -> SandboxRunner:
+    def _runner(self, doc: Any) -> SandboxRunner:
         form = form_of(self.get_prompt(doc))
-        excuse = partial(self._environment.check_in, self.sandbox, partial(self.promised_code, doc))
-        return SandboxRunner(self.sandbox, self._config.program_timeout, helpers_in(form.begun), excuse)
+        check = partial(self._environment.check_in, self.sandbox, partial(self.promised_code, doc))
+        return SandboxRunner(self.sandbox, self._config.program_timeout, helpers_in(form.begun), check)
 
     def _form(self, index: int) -> Form:
         return form_of(self.get_prompt(self.rows()[index]))
 
     def _postprocessed(self, form: Form, generation: str, completion: str, index: int) -> str:
-        """By the task's own code, which may have been written without a thought of empty texts, or of its prompt."""
+        """Postprocesses by the task's code, which may not handle empty texts or the prompt."""
         try:
             done = self._run_postprocessing(generation, index)
         except Exception:
@@ -500,7 +504,7 @@ class Task(ScoringMixin, core.Task):
         cut_short = len(done) < len(form.begun) and form.begun.startswith(done) and generation.startswith(form.begun)
         if not cut_short or not completion.strip() or not (done or self.requires_execution):
             return done
-        # It was cut inside the prompt, which only a program needs; unless that is what the completion says, too.
+        # It was truncated within the prompt, which only programs need: try without it.
         try:
             again = self._run_postprocessing(completion, index)
         except Exception:
@@ -509,10 +513,10 @@ class Task(ScoringMixin, core.Task):
 
     def _run_postprocessing(self, generation: str, index: int) -> str:
         done: Any = self.postprocess_generation(generation, index)
-        if done is None:  # it found no answer
+        if done is None:  # no answer
             return ""
         if not isinstance(done, str):
-            raise TypeError(f"postprocess_generation gives a text, not {type(done).__name__}")
+            raise TypeError(f"postprocess_generation must return a str, not {type(done).__name__}")
         return done
 
 

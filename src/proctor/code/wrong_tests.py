@@ -1,8 +1,9 @@
-"""Tests that expect what is wrong, made of a benchmark's own: a program that passes both was judged by neither.
+"""Generates controls: tests with wrong expectations, made from those of a benchmark.
 
-Outside Python a program shares a source with its tests, and can make them judge nothing: by an `operator==`, a macro,
-an assertion of its own, an exit that does not exit. So what passes is run a second time, with calls of the function
-under test exchanged between assertions that expect something else. A right program fails there.
+Except in Python, a program shares its source with the tests, and can disable them: by an
+`operator==`, a macro, its own assertion, an exit that does not exit. So a program that
+passes is run again, with calls of the function under test exchanged between assertions with
+different expectations. A right program fails there.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from msgspec import Struct
 
 from proctor.sandbox import Program
 
-_PREFIXED = ("clojure", "racket", "ocaml")  # where a call is in parentheses as a whole
+_PREFIXED = ("clojure", "racket", "ocaml")  # calls are in parentheses as a whole
 _ALIAS = "candidate"  # MultiPL-E's name for the function under test
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _TOKENS = re.compile(
     r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<number>\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)"""
     r"|\w+|[^\w\s,;()]"
 )
-_SKIPPED = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'""")  # texts, and characters of C
+_SKIPPED = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'""")  # strings, and characters of C
 _QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'""")
 _SINGLE_QUOTES = ("bash", "dart", "elixir", "javascript", "lua", "perl", "php", "r", "ruby", "typescript")
 _COMMENT = re.compile(r"\s(?://|#|--|;;)\s.*$")
@@ -67,7 +68,7 @@ _DEFINED = re.compile(
 
 
 class _Check(Struct, frozen=True):
-    """A line of the tests that calls the function under test."""
+    """A line of the tests with a call of the function under test."""
 
     number: int
     before: str
@@ -85,7 +86,7 @@ def program_with_control(
     reference: str | None = None,
     ends_with_tests: bool = True,
 ) -> Program:
-    """An answer joined with its tests, and with wrong ones, if there are any, as its control."""
+    """The program of an answer and its tests, with a control if there are wrong tests."""
     return Program(
         source=join(answer, tests),
         language=language,
@@ -96,16 +97,16 @@ def program_with_control(
 
 
 def with_wrong_expectations(tests: str, language: str, names: Iterable[str], *, of_known_make: bool = True) -> str:
-    """The tests with exchanged calls; '' where no two of them are known to expect different things.
+    """The tests with exchanged calls; '' if no two are known to expect different values.
 
-    ``names``: of the function under test. Tests of unknown make may number their assertions, or compute what they
-    expect: of these only such assertions count that compare a call with a literal, and name nothing else.
+    ``names``: of the function under test. Tests of unknown make may number assertions or
+    compute expectations: there, only assertions that compare a call with a literal count.
     """
     if not of_known_make and _SWITCHED_OFF.search(tests):
         return ""
     lines = tests.split("\n")
     known = [re.escape(name) for name in {_ALIAS, *names} if name]
-    found = _checks(_without_comments(tests, language), language, "|".join(known))
+    found = _find_checks(_without_comments(tests, language), language, "|".join(known))
     checks = _by_kind(found if of_known_make else filter(_compares_with_literal, found))
     exchanges = itertools.chain.from_iterable(map(_exchange, checks))
     exchanged = {check.number: f"{check.before}{call}{check.after}" for check, call in exchanges}
@@ -113,9 +114,9 @@ def with_wrong_expectations(tests: str, language: str, names: Iterable[str], *, 
 
 
 def with_exchanged_ends(tests: str, language: str, helper: str) -> str:
-    """The same for tests that hand a helper of their own what to call with and, at the end, what to expect.
+    """Exchanges expectations of tests that pass them to a helper as the last argument.
 
-    Only for tests that are known: in others the last argument may be a message.
+    Only for known tests: elsewhere the last argument may be a message.
     """
     ends = r"(?P<end>[^\s'\"]\S*|'[^']*'|\"[^\"]*\")$" if language == "bash" else r",(?P<end>[^,]*)\);?$"
     lines = tests.split("\n")
@@ -128,19 +129,19 @@ def with_exchanged_ends(tests: str, language: str, helper: str) -> str:
 
 
 def defined_in(source: str, tests: str) -> set[str]:
-    """Functions that a source defines and tests call, where nothing says which one is tested."""
+    """Functions that a source defines and tests call, if the tested one is unknown."""
     names = {name for match in _DEFINED.finditer(source) for name in match.groups() if name}
     return {name for name in names if re.search(rf"\b{re.escape(name)}\b", tests)}
 
 
 def _without_comments(tests: str, language: str) -> list[str]:
-    """Its lines, with what no one runs blanked out."""
+    """The lines, with comments blanked out."""
     comment = f"{_BLOCK_COMMENTS.get(language, r'/[*].*?[*]/')}|(?-s:{_COMMENT_LINE})"
     blanked = re.sub(comment, lambda found: re.sub(".", " ", found[0]), tests, flags=re.DOTALL | re.MULTILINE)
     return blanked.split("\n")
 
 
-def _checks(lines: Sequence[str], language: str, names: str) -> Iterator[_Check]:
+def _find_checks(lines: Sequence[str], language: str, names: str) -> Iterator[_Check]:
     for number, line in enumerate(lines):
         span = _call_in(line, language, names)
         following = lines[number + 1] if number + 1 < len(lines) else ""
@@ -150,10 +151,10 @@ def _checks(lines: Sequence[str], language: str, names: str) -> Iterator[_Check]
 
 
 def _expects_equality(before: str, after: str, following: str) -> bool:
-    """Whether the line holds only if the call gives one value: `f(1) > 0` and `f(3) != 4` hold for other calls, too.
+    """Whether only one value of the call satisfies the line, unlike `f(1) > 0`.
 
-    A condition that leads to a failure (`if (f(1) != 2) throw …`) says the opposite of what is expected; ``following``
-    is the next line, where the condition may lead to.
+    A condition that leads to a failure (`if (f(1) != 2) throw …`) is the negation of the
+    expectation; ``following`` is the next line, which may have that failure.
     """
     rest, led_to = (
         _SKIPPED.sub('""', _COMMENT.sub("", text)) for text in (f"{before} {after}", f"{after} {following}")
@@ -162,7 +163,7 @@ def _expects_equality(before: str, after: str, following: str) -> bool:
     negations = len(_NEGATION.findall(rest))
     while _GENERIC.search(rest):
         rest = _GENERIC.sub("", rest)
-    if _ORDER.search(rest) or _PRINTS.search(before):  # what is printed is judged by nobody
+    if _ORDER.search(rest) or _PRINTS.search(before):  # printing does not judge
         return False
     if not _BRANCH.match(before):
         return negations == 0
@@ -190,23 +191,24 @@ def _call_in(line: str, language: str, names: str) -> tuple[int, int] | None:
 
 
 def _closing(line: str, opening: int, language: str) -> int | None:
-    """Where the bracket that opens there is closed again."""
+    """The position after the closing bracket of the one at `opening`."""
     waiting: list[str] = []
-    place = opening
-    while place < len(line):
-        skipped = _SKIPPED.match(line, place) or (_QUOTED.match(line, place) if language in _SINGLE_QUOTES else None)
+    position = opening
+    quoted = language in _SINGLE_QUOTES
+    while position < len(line):
+        skipped = _SKIPPED.match(line, position) or (_QUOTED.match(line, position) if quoted else None)
         if skipped:
-            place = skipped.end()
+            position = skipped.end()
             continue
-        sign = line[place]
-        place += 1
+        sign = line[position]
+        position += 1
         if sign in _PAIRS:
             waiting.append(_PAIRS[sign])
         elif sign in _PAIRS.values():
             if sign != waiting.pop():
                 return None
             if not waiting:
-                return place
+                return position
     return None
 
 
@@ -215,7 +217,7 @@ def _compares_with_literal(check: _Check) -> bool:
 
 
 def _by_kind(checks: Iterable[_Check]) -> Iterable[list[_Check]]:
-    """Those that begin alike belong together: assertions of one sort do, and definitions do not."""
+    """Groups checks by their beginning, which separates kinds of assertions."""
     kinds: dict[str, list[_Check]] = defaultdict(list)
     for check in checks:
         kinds["".join(re.findall(r"^\W*\w*", check.before)).strip()].append(check)
@@ -223,21 +225,22 @@ def _by_kind(checks: Iterable[_Check]) -> Iterable[list[_Check]]:
 
 
 def _exchange(checks: Sequence[_Check]) -> Iterator[tuple[_Check, str]]:
-    """Each with a call that belongs to another expectation, as far as there are enough of them."""
+    """Pairs checks with calls that have another expectation, as far as possible."""
     keys = _expectations(checks)
-    ordered = sorted(range(len(checks)), key=lambda place: (keys[place], place))
+    ordered = sorted(range(len(checks)), key=lambda index: (keys[index], index))
     distance = max(Counter(keys).values(), default=0)
-    for place, index in enumerate(ordered):
-        other = ordered[(place + distance) % len(ordered)]
+    for position, index in enumerate(ordered):
+        other = ordered[(position + distance) % len(ordered)]
         if keys[other] != keys[index] and checks[other].call != checks[index].call:
             yield checks[index], checks[other].call
 
 
 def _expectations(checks: Sequence[_Check]) -> list[tuple[str, ...]]:
-    """What each expects, so that only what differs for sure does: in any order, as 2 is 2.0, without messages.
+    """A key per expectation; keys differ only if the expectations surely do.
 
-    Texts count where nothing else differs, something is compared, and no other value comes before them: such a text is
-    a message.
+    The key ignores order, spelling of numbers (2 is 2.0) and messages. Strings count if
+    nothing else differs, something is compared, and no other value precedes them, because
+    such a string is a message.
     """
     rests = [_COMMENT.sub("", f"{check.before} {check.after}") for check in checks]
     tokens = [list(_TOKENS.finditer(rest)) for rest in rests]

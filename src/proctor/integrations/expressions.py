@@ -14,13 +14,13 @@ _CIRCULAR = ("acos", "acot", "acsc", "asec", "asin", "atan", "cos", "cot", "csc"
 _HYPERBOLIC = ("acosh", "acoth", "asinh", "atanh", "cosh", "coth", "sinh", "tanh")
 FUNCTIONS = frozenset(("Abs", "Integral", "Rational", "exp", "ln", "log", "sqrt", *_CIRCULAR, *_HYPERBOLIC))
 
-# Numbers raised to powers of powers could keep a machine busy for ever.
+# Powers of powers may take forever to compute.
 LARGEST_EXPONENT = 100
 NESTED_POWERS = 3
 
 
 def parse_expression(text: str) -> ast.expr | None:
-    """The text as a Python expression, or None where it is none.
+    """The text as a Python expression, or None if it is not one.
 
     One too deep for us to parse may not be too deep for whoever evaluates it: it comes back as a call, which no rule
     lets pass.

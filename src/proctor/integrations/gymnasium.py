@@ -1,4 +1,4 @@
-"""The environments of Gymnasium as exams: those that it has itself, and those that other packages register."""
+"""The environments of Gymnasium as tasks, including those of other packages."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from proctor.core.errors import MissingExtraError, UsageError
 from proctor.core.extras import import_extra
 
 FAMILY = "gym"
-RGB = "rgb_array"  # the mode in which an environment gives pictures
-REVISION = 2  # of this adapter; raised whenever the same play could get another score
+RGB = "rgb_array"  # the render mode that returns images
+REVISION = 2  # of this adapter; incremented when scores may change
 
 
 class Package(Struct, frozen=True):
-    """A package that registers environments when it is imported."""
+    """A package that registers environments on import."""
 
     module: str
     extra: str
-    beginnings: tuple[str, ...]  # of the names of its environments
+    prefixes: tuple[str, ...]  # of the names of its environments
 
 
 PACKAGES = (
@@ -39,7 +39,7 @@ PACKAGES = (
     Package("nle", "nle", ("NetHack",)),
 )
 
-# What the numbers mean, where an environment cannot say it itself.
+# Meanings of actions that environments do not declare.
 ACTION_NAMES = {
     "Acrobot": ("push back", "nothing", "push forward"),
     "Blackjack": ("stick", "hit"),
@@ -50,7 +50,7 @@ ACTION_NAMES = {
     "MountainCar": ("left", "nothing", "right"),
     "Taxi": ("down", "up", "right", "left", "pick up", "drop off"),
 }
-# A grid was solved if there is a reward at all, though its registration does not say so.
+# Any reward means that a grid is solved, though its registration has no threshold.
 LEAST_REWARD = 1e-9
 WINNING_REWARDS = {"MiniGrid-": LEAST_REWARD, "BabyAI-": LEAST_REWARD}
 
@@ -65,7 +65,7 @@ class GymnasiumEnv:
             raise UsageError(f"Gymnasium has no environment {id!r}.")
         if in_words and "ansi" in render_modes(spec):
             kwargs.setdefault("render_mode", "ansi")
-        kwargs.setdefault("disable_env_checker", True)  # it checks the environment, at the cost of whoever plays in it
+        kwargs.setdefault("disable_env_checker", True)  # the checker is slow
         self._env = env = gymnasium.make(id, **kwargs)
         self.reset, self.step, self.action_space = env.reset, env.step, env.action_space
         self.render, self.metadata = env.render, env.metadata
@@ -76,11 +76,11 @@ class GymnasiumEnv:
         self.spec = Threshold(env.spec.reward_threshold if threshold is None else threshold)
 
     def _reset_nethack(self, *, seed: int) -> Any:
-        self._env.unwrapped.seed(core=seed, disp=seed, reseed=False)  # the seed of a reset does not reach the game
+        self._env.unwrapped.seed(core=seed, disp=seed, reseed=False)  # reset(seed=…) does not reach the game
         return self._env.reset(seed=seed)
 
     def text(self, observation: Any) -> str:
-        """As the environment would show it on a terminal, if it would; else in our words."""
+        """The text rendering of the environment, if it has one, else a description."""
         inner = self._env.unwrapped
         if isinstance(observation, dict) and "tty_chars" in observation:
             rows = (bytes(row).decode(errors="replace").rstrip() for row in observation["tty_chars"])
@@ -111,7 +111,7 @@ def action_names(env: Any, id: str) -> tuple[str, ...]:  # noqa: A002
     given = getattr(env, "actions", ())
     if isinstance(given, Iterable) and all(isinstance(action, Enum) for action in given):
         names = [action.name for action in given]
-        full = (f"{type(action).__name__}.{action.name}" for action in given)  # where several are called the same
+        full = (f"{type(action).__name__}.{action.name}" for action in given)  # if names repeat
         if names:
             return tuple(long if names.count(name) > 1 else name for name, long in zip(names, full, strict=True))
     return ACTION_NAMES.get(id.partition("-")[0], ())
@@ -123,19 +123,19 @@ def library() -> ModuleType:
 
 
 def registered(id: str) -> Any:  # noqa: A002
-    """What Gymnasium knows of an environment, once the package that has it is imported; None if nothing."""
+    """The spec of an environment, after importing its package; None if unknown."""
     known = library().envs.registry
-    module, colon, name = id.rpartition(":")  # module:ENV_ID is an environment of a user's own
+    module, colon, name = id.rpartition(":")  # module:ENV_ID is an environment of the user
     if colon:
         if "" not in sys.path:
-            sys.path.insert(0, "")  # a module in the working directory, as `python -m` would find it
+            sys.path.insert(0, "")  # the working directory, as for `python -m`
         try:
             importlib.import_module(module)
         except ImportError as error:
             raise UsageError(f"{FAMILY}/{id}: {module} cannot be imported: {error}.") from None
         return known.get(name)
     for package in PACKAGES:
-        if id.startswith(package.beginnings) and not imported(package.module):
+        if id.startswith(package.prefixes) and not imported(package.module):
             raise MissingExtraError(f"{FAMILY}/{id}", package.extra)
     return known.get(id)
 
@@ -150,7 +150,7 @@ def imported(module: str) -> bool:
 
 
 class GymnasiumTask(EnvTask):
-    """An environment of Gymnasium; the classes are made by name."""
+    """An environment of Gymnasium; `task_class` creates a subclass for each."""
 
     environment: ClassVar[str]
 
@@ -184,7 +184,7 @@ def task_class(id: str) -> type[GymnasiumTask]:  # noqa: A002
 
 @cache
 def distributions() -> Mapping[str, list[str]]:
-    """Module -> the packages that have it; looked up once, for it takes a tenth of a second."""
+    """The packages of each module; cached, because the lookup takes 0.1 s."""
     return packages_distributions()
 
 
@@ -196,7 +196,7 @@ def _version(package: str) -> str:
 
 
 class Environments(Mapping[str, type[GymnasiumTask]]):
-    """All environments by their ids, looked up when they are asked for."""
+    """All environments by ID, looked up on demand."""
 
     def __getitem__(self, id: str) -> type[GymnasiumTask]:  # noqa: A002
         if registered(id) is None:

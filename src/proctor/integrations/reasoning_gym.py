@@ -1,4 +1,4 @@
-"""The data sets of reasoning-gym as exams: its questions, its settings, its prompt and its scorers."""
+"""The data sets of reasoning-gym as tasks: its questions, settings, prompt and scorers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from proctor.integrations.expressions import only_calculates, only_lists, parse_
 from proctor.integrations.settings import settings_class
 
 FAMILY = "reasoning-gym"
-REVISION = 2  # of this adapter; raised whenever the same answer could get another score
+REVISION = 2  # of this adapter; incremented when scores may change
 
-SIZE = 10_000  # samples of a data set: an item does not depend on it …
-SIZES = {"acre": 500}  # … but here, where all are drawn together
+SIZE = 10_000  # samples of a data set; no sample depends on it
+SIZES = {"acre": 500}  # generates all samples together
 DEFAULT_LIMIT = 100
-KEPT = 1_024  # items kept until they are judged; one that was forgotten is made again
-EXAMPLES = 2**30  # added to the seed for worked examples: reasoning-gym adds the index to it
-TRIES = 50  # items tried for a worked example that asks something new
+CACHE_SIZE = 1_024  # items cached until they are judged; others are generated again
+EXAMPLES = 2**30  # added to the seed for few-shot examples: reasoning-gym adds the index
+TRIES = 50  # items tried for a few-shot example with another question
 
 LEFT_OUT = {
     "codeio": "some of its samples follow the clock, and cannot be made again",
@@ -50,27 +50,27 @@ HASH_ORDERED = frozenset(
     }
 )
 
-# Scorers that evaluate what the candidate wrote: with eval, or with sympy, which reads more than Python does.
+# Scorers that evaluate the answer: with eval, or with sympy, which accepts more than Python.
 EVALUATED = frozenset({"binary_matrix", "n_queens", "spiral_matrix", "string_insertion"})
 PARSED = frozenset(
     {"countdown", "intermediate_integration", "polynomial_multiplication", "puzzle24", "simple_integration"}
 )
 
-# Where an item has many right answers it names none, but mostly keeps an example.
+# Items with many right answers have none, but usually an example.
 EXAMPLE_KEYS = ("example_answer", "example_correct_answer", "possible_answer")
 
 
 class DataSetTask(Task):
-    """A data set of reasoning-gym; the classes are made by name, with the settings of its configuration."""
+    """A data set of reasoning-gym; `task_class` creates a subclass for each."""
 
     data_set: ClassVar[str]
-    metric = "score"  # many of the scorers give part marks
+    metric = "score"  # many scorers give partial credit
     max_tokens = 4_096  # the prompt asks for step-by-step thinking
 
     def __init__(self) -> None:
         self._size = SIZES.get(self.data_set, SIZE)
         self._items = cache(self._create)
-        self._item = lru_cache(maxsize=KEPT)(self._draw)
+        self._item = lru_cache(maxsize=CACHE_SIZE)(self._draw)
 
     def count(self, config: RunConfig) -> int:
         return max(0, min(config.limit or DEFAULT_LIMIT, self._size - config.limit_start))
@@ -94,20 +94,20 @@ class DataSetTask(Task):
         if answer is None:
             return Score(0, "unparsed")
         if self._would_run(answer):
-            return Score(0, "unparsed", answer, "not handed to the scorer, which would run it as a program")
+            return Score(0, "unparsed", answer, "not passed to the scorer, which would execute it")
         item = self._item(sample.seed, sample.index)
         if item["question"] != sample.input[-1].content:  # type: ignore[union-attr]
-            raise TaskError(f"{self.name} cannot make sample {sample.id} again, and so cannot judge it.")
+            raise TaskError(f"{self.name} cannot generate sample {sample.id} again, so it cannot be judged.")
         try:
             with contained(sample.seed + sample.index):
                 value = self._items(sample.seed).score_answer(answer, item)
-        except Exception as error:  # what a scorer stumbles over it could not read; an error would not count at all
+        except Exception as error:  # unparsed scores 0; an error would not count
             return Score(0, "unparsed", answer, f"{type(error).__name__}: {error}")
         return Score(float(value), answer=answer)
 
     def score_output(self, sample: Sample, output: Output) -> Score:
         score = super().score_output(sample, output)
-        # Without tags the whole text is the answer; of a text that was cut off that cannot be meant.
+        # Without tags the whole text is the answer, unless it is truncated.
         if output.finish != LENGTH or score.value == 1 or library().utils.extract_answer(output.text) is not None:
             return score
         return Score(0, TRUNCATED, score.answer, CUT_OFF, truncated=1)
@@ -118,10 +118,10 @@ class DataSetTask(Task):
     def _would_run(self, answer: str) -> bool:
         if self.data_set in EVALUATED:
             expression = parse_expression(answer)
-            return expression is not None and not only_lists(expression)  # eval refuses what is no expression …
+            return expression is not None and not only_lists(expression)  # eval refuses other texts
         if self.data_set in PARSED:
             expression = parse_expression(answer)
-            return expression is None or not only_calculates(expression)  # … and sympy may make one of it
+            return expression is None or not only_calculates(expression)  # sympy may parse other texts
         return False
 
     def _prompt(self, item: dict[str, Any], examples: list[dict[str, Any]]) -> Prompt:
@@ -131,18 +131,18 @@ class DataSetTask(Task):
         return (*turns, Message("user", item["question"]))
 
     def _examples(self, config: RunConfig, index: int, item: dict[str, Any]) -> list[dict[str, Any]]:
-        """Worked examples: items of another seed, with different questions."""
-        found: dict[str, dict[str, Any]] = {}
+        """Few-shot examples: items of another seed, with different questions."""
+        examples: dict[str, dict[str, Any]] = {}
         first = index * config.few_shot
         for number in range(first, first + config.few_shot + TRIES):
-            if len(found) == config.few_shot:
+            if len(examples) == config.few_shot:
                 break
             example = self._item(config.seed + EXAMPLES, number % self._size)
             if example["question"] != item["question"] and right_answer(example) is not None:
-                found[example["question"]] = example
-        if len(found) < config.few_shot:
-            raise TaskError(f"{self.name}, item {index}: cannot find {config.few_shot} different worked examples.")
-        return list(found.values())
+                examples[example["question"]] = example
+        if len(examples) < config.few_shot:
+            raise TaskError(f"{self.name}, item {index}: cannot find {config.few_shot} different few-shot examples.")
+        return list(examples.values())
 
     def _draw(self, seed: int, index: int) -> dict[str, Any]:
         items = self._items(seed)
@@ -160,7 +160,7 @@ class DataSetTask(Task):
 
 
 def read_answer(text: str) -> str | None:
-    """What stands between the last pair of answer tags, even if it is nothing; without tags all that was said."""
+    """The text within the last pair of answer tags; without tags, the whole text."""
     answer: str | None = library().utils.extract_answer(text)
     return strip_reasoning(text) or None if answer is None else answer
 
@@ -170,14 +170,14 @@ def tagged(answer: str | None) -> str:
 
 
 def right_answer(item: dict[str, Any]) -> str | None:
-    """The answer of the item, or the example of one that it keeps."""
+    """The answer of the item, or its example of an answer."""
     examples = (item["metadata"].get(key) for key in EXAMPLE_KEYS)
     answer = next((answer for answer in (item["answer"], *examples) if answer is not None), None)
     return answer if isinstance(answer, str | None) else msgspec.json.encode(answer).decode()
 
 
 def plain_facts(item: dict[str, Any]) -> dict[str, Any]:
-    """What the item says of itself in a word or a number, to group by."""
+    """The metadata of the item that are strings or numbers, to group by."""
     return {
         key: value
         for key, value in item["metadata"].items()
@@ -187,7 +187,7 @@ def plain_facts(item: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def contained(seed: int) -> Iterator[None]:
-    """Some data sets draw from the process's own generators, some print or warn: nobody outside is to notice."""
+    """Seeds global generators and restores them; hides output and warnings."""
     import numpy
 
     states = random.getstate(), numpy.random.get_state()
@@ -204,7 +204,7 @@ def contained(seed: int) -> Iterator[None]:
 
 @cache
 def library() -> ModuleType:
-    # Over a second to import: only when one of its exams is asked for.
+    # Takes over a second to import, so only on demand.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import_extra("reasoning_gym.utils", f"{FAMILY}/NAME", FAMILY)
@@ -226,7 +226,7 @@ def task_class(name: str) -> type[DataSetTask]:
 
 
 class DataSets(Mapping[str, type[DataSetTask]]):
-    """All data sets by name. Those that cannot be set as an exam say why when they are asked for."""
+    """All data sets by name. Looking up an excluded one raises the reason."""
 
     def __getitem__(self, name: str) -> type[DataSetTask]:
         known = library().factory.DATASETS

@@ -1,4 +1,4 @@
-"""The sandbox of a cluster: a worker for each CPU that is asked for, wherever it is."""
+"""The sandbox of a cluster: one worker per requested CPU, on any node."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from proctor.sandbox.verdict import Outcome, Verdict
 
 Task = tuple[Program, Limits]
 
-MOST_AT_ONCE = 128  # programs that a worker has before it
-USUALLY_AT_ONCE = 32
+MAX_CONCURRENCY = 128  # queued programs per worker
+USUAL_CONCURRENCY = 32
 
 
 class ClusterSandbox(Sandbox):
-    """Each worker is the ordinary sandbox of its node. What a lost one had to judge is judged by another."""
+    """Each worker is the sandbox of its node. Programs of a lost worker go to another."""
 
     def __init__(self, workers: int | None, unsafe: bool, engine: str) -> None:
         self.workers = workers or max(1, free_cpus())
         self.level = ""
-        self._levels: dict[str, set[str]] = {}  # and the nodes that have it
-        self._pool = ActorPool(
-            partial(_Cell, unsafe, engine),
+        self._levels: dict[str, set[str]] = {}  # level: names of its nodes
+        self._actors = ActorPool(
+            partial(_SandboxActor, unsafe, engine),
             self.workers,
             cpus=1,
-            max_jobs=MOST_AT_ONCE,
+            max_jobs=MAX_CONCURRENCY,
             paced=True,
-            on_open=self._on_open,
+            on_open=self._on_node_ready,
         )
 
     @property
     def slots(self) -> int:
-        return self.workers * USUALLY_AT_ONCE
+        return self.workers * USUAL_CONCURRENCY
 
     async def open(self) -> None:
-        await self._pool.open()
+        await self._actors.open()
 
     async def close(self) -> None:
-        await self._pool.close()
+        await self._actors.close()
 
     async def judge(self, program: Program, limits: Limits) -> Verdict:
         try:
-            return await self._pool.run((program, limits))
+            return await self._actors.run((program, limits))
         except WorkerLostError as error:
             return Verdict(outcome=Outcome.ERROR, detail=str(error), level=self.level)
 
-    def _on_open(self, node: Node, level: str) -> None:
-        """Notes what holds programs there: nodes may differ."""
+    def _on_node_ready(self, node: Node, level: str) -> None:
+        """Records the level of the node: nodes may differ."""
         self._levels.setdefault(level, set()).add(node.name)
         if len(self._levels) == 1:
             self.level = level
@@ -59,8 +59,8 @@ class ClusterSandbox(Sandbox):
             self.level = "; ".join(f"{each} (on {', '.join(sorted(on))})" for each, on in sorted(self._levels.items()))
 
 
-class _Cell(RemoteWorker[Task, Verdict]):
-    """The sandbox of a node, with one worker."""
+class _SandboxActor(RemoteWorker[Task, Verdict]):
+    """The sandbox of one node, with one worker."""
 
     max_concurrency = 1
 

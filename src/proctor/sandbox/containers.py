@@ -1,4 +1,4 @@
-"""The sandbox for those who have Docker or Podman, on any system: each worker is a container of its own."""
+"""The container sandbox, for Docker and Podman: each worker is a container."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from proctor.core.errors import MissingFromImageError, SandboxUnavailableError, 
 from proctor.sandbox.engine import MOST_MEMORY_MIB, MOST_PROCESSES, ContainerEngine
 from proctor.sandbox.inside.frames import FRAME, LARGEST_MESSAGE
 from proctor.sandbox.languages import LANGUAGES, Language
-from proctor.sandbox.layout import SCRATCH, islands_of
+from proctor.sandbox.layout import SCRATCH, mount_points_of
 from proctor.sandbox.pool import WorkerPool
 from proctor.sandbox.program import Limits, Program
-from proctor.sandbox.toolchain import Toolchain, needed, prefix
+from proctor.sandbox.toolchain import Toolchain, install_prefix, required_tools
 from proctor.sandbox.verdict import Verdict
-from proctor.sandbox.worker import SandboxWorker, WorkerError, decoded
+from proctor.sandbox.worker import SandboxWorker, WorkerError, decode
 
 IMAGE = "python:3.11-slim"
-_START_SECONDS = 120.0
-_FAREWELL_SECONDS = 20.0
+_START_TIMEOUT = 120.0
+_EXIT_TIMEOUT = 20.0
 _LARGEST_CONTENT = 1 << 28
-# Each worker has two of its own: limits on processes count all of a user's, in whichever container they are. Rootless
-# engines have no users above 65535.
+# Each worker has two UIDs: the kernel counts processes per user across containers. Rootless
+# engines have no UIDs above 65535.
 _FIRST_USER, _USERS = 20_000, 40_000
 
-# Nothing of this machine is shown to a container, not even Proctor: what runs there is sent to it first.
+# A container sees no files of this machine, so the code that runs there is sent first.
 _BOOT = """\
 import os, sys
 
@@ -47,7 +47,7 @@ def read(size):
     return data
 
 if sys.version_info < (3, 11):
-    sys.exit("Python 3.11 or newer is needed there, not %d.%d" % sys.version_info[:2])
+    sys.exit("the image needs Python 3.11 or newer, not %d.%d" % sys.version_info[:2])
 package = os.memfd_create("proctor")
 os.write(package, read(int.from_bytes(read(4), "little")))
 sys.path.insert(0, f"/proc/self/fd/{package}")
@@ -57,27 +57,27 @@ main()
 COMMAND = ["python3", "-I", "-S", "-c", _BOOT]
 
 
-class Findings(Struct, frozen=True):
-    """What there is in a container."""
+class ContainerFeatures(Struct, frozen=True):
+    """What a container provides."""
 
     seccomp: bool
     landlock: int
-    """The version of it, 0 where it is not used."""
+    """Its ABI version; 0 if it is not used."""
     tools: dict[str, tuple[str, str]]
-    """Where those that some language needs are, and where they really are."""
+    """Path and real path of each tool."""
     path: str
 
 
 class ContainerWorker(SandboxWorker):
-    """In a container, where the bridge stands in for the harness: all goes over the container's stdin and stdout."""
+    """A worker in a container; the bridge connects it over stdin and stdout."""
 
-    findings: Findings
+    features: ContainerFeatures
 
     @classmethod
     async def start(cls, engine: ContainerEngine, image: str, user: int, folders: frozenset[str]) -> ContainerWorker:
         container = f"proctor-{secrets.token_hex(8)}"
         command = engine.run_command(image, container, sorted(folders), COMMAND)
-        order = await asyncio.to_thread(_order, user, folders)
+        message = await asyncio.to_thread(_first_message, user, folders)
         ours, theirs = socket.socketpair()
         try:
             process = _launch(command, theirs.fileno())
@@ -89,33 +89,33 @@ class ContainerWorker(SandboxWorker):
         ours.setblocking(False)
         worker = cls(process, ours, folders)
         try:
-            async with asyncio.timeout(_START_SECONDS):
-                await worker._send(order)
-                worker.findings = msgspec.convert((await worker._next_message())[0], Findings)
-                await worker._next_message()  # the warden is ready
+            async with asyncio.timeout(_START_TIMEOUT):
+                await worker._send(message)
+                worker.features = msgspec.convert((await worker._next_message())[0], ContainerFeatures)
+                await worker._next_message()  # the ready message of the supervisor
         except BaseException as error:
             await worker.kill()
-            await engine.remove(container)  # if it was made and not started, nobody else does
+            await engine.remove(container)  # it may exist without having started
             if isinstance(error, TimeoutError):
-                raise WorkerError(f"no container was ready within {_START_SECONDS:g} seconds") from None
+                raise WorkerError(f"no container was ready within {_START_TIMEOUT:g} seconds") from None
             raise
         return worker
 
     async def close(self) -> None:
         self._jobs.close()
         try:
-            await asyncio.to_thread(self._process.wait, _FAREWELL_SECONDS)
+            await asyncio.to_thread(self._process.wait, _EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        self._bury()
+        self._reap()
 
     async def kill(self) -> None:
-        """The container ends when nobody can send it anything any more, so it is enough to end the engine's command."""
+        """Kills the engine's command; the container exits when its stdin closes."""
         self._jobs.close()
         self._process.kill()
-        self._bury()
+        self._reap()
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
@@ -125,7 +125,7 @@ class ContainerWorker(SandboxWorker):
         if lengths[0] > LARGEST_MESSAGE or lengths[1] > _LARGEST_CONTENT:
             raise WorkerError(f"the container sent {sum(lengths)} bytes at once")
         message, content = [await self._receive(length) for length in lengths]
-        return decoded(message), content
+        return decode(message), content
 
     async def _receive(self, length: int) -> bytes:
         data = bytearray(length)
@@ -136,33 +136,33 @@ class ContainerWorker(SandboxWorker):
             except OSError:
                 received = 0
             if not received:
-                raise WorkerError(self._last_words())
+                raise WorkerError(self._error_line())
             rest = rest[received:]
         return bytes(data)
 
-    def _tells(self, line: str) -> bool:
-        return super()._tells(line) and "--help" not in line
+    def _is_informative(self, line: str) -> bool:
+        return super()._is_informative(line) and "--help" not in line
 
 
 class ContainerPool(WorkerPool):
-    """The containers of one image. Its programs find the languages that the image has."""
+    """Containers of one image, with the languages of the image."""
 
     def __init__(self, engine: str, image: str = IMAGE, workers: int | None = None) -> None:
         self._engine = ContainerEngine.find(engine)
         super().__init__(f"container: {engine}, {image}", workers)
         self._image = image
         self._users = itertools.count(random.randrange(0, _USERS, 2), 2)
-        self._findings: Findings | None = None
+        self._features: ContainerFeatures | None = None
 
     async def open(self) -> None:
         try:
-            await self._engine.provide(self._image)
+            await self._engine.ensure_image(self._image)
             await super().open()
         except BaseException as error:
             await self.close()
             if isinstance(error, WorkerError):
-                told = f"{self._engine.name} cannot run programs in the image {self._image}: {error}"
-                raise SandboxUnavailableError(told) from None
+                message = f"{self._engine.name} cannot run programs in the image {self._image}: {error}"
+                raise SandboxUnavailableError(message) from None
             raise
 
     async def judge(self, program: Program, limits: Limits) -> Verdict:
@@ -176,29 +176,29 @@ class ContainerPool(WorkerPool):
     async def _start(self, folders: frozenset[str]) -> SandboxWorker:
         user = _FIRST_USER + next(self._users) % _USERS
         worker = await ContainerWorker.start(self._engine, self._image, user, folders)
-        self._findings = worker.findings
-        self.level = self._describe(worker.findings)
+        self._features = worker.features
+        self.level = self._describe(worker.features)
         return worker
 
-    def _describe(self, findings: Findings) -> str:
+    def _describe(self, features: ContainerFeatures) -> str:
         parts = [self._engine.name, self._image, "own user"]
-        parts += ["seccomp"] if findings.seccomp else []
-        parts += [f"Landlock {findings.landlock}"] if findings.landlock else []
+        parts += ["seccomp"] if features.seccomp else []
+        parts += [f"Landlock {features.landlock}"] if features.landlock else []
         return f"container: {', '.join([*parts, 'limits'])}"
 
     async def _locate(self, language: Language) -> Toolchain:
-        assert self._findings is not None
-        found = self._findings.tools
-        words = needed(language)
+        assert self._features is not None
+        tools = self._features.tools
+        words = required_tools(language)
         for word in words:
-            if word not in found:
+            if word not in tools:
                 raise MissingFromImageError(language.name, word, self._image)
         return Toolchain(
             language=language,
-            tools={word: found[word][0] for word in words},
+            tools={word: tools[word][0] for word in words},
             folders=(),
-            path=self._findings.path,
-            home=str(prefix(Path(found[words[0]][1]))),
+            path=self._features.path,
+            home=str(install_prefix(Path(tools[words[0]][1]))),
         )
 
 
@@ -206,24 +206,24 @@ def _launch(command: list[str], line: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=line, stdout=line, stderr=subprocess.PIPE, start_new_session=True)
 
 
-def _order(user: int, folders: frozenset[str]) -> bytes:
-    """All that a container needs to hear before its first job: what runs there, how, and the files it shall show."""
+def _first_message(user: int, folders: frozenset[str]) -> bytes:
+    """The first message to a container: code, plan and files."""
     package = _package()
     listed, content = _read(folders)
     message = msgspec.json.encode(
         {
             "plan": {
-                "walls": "none",
+                "namespace_backend": "none",
                 "scratch": SCRATCH,
-                "islands": islands_of(folders),
+                "mount_points": mount_points_of(folders),
                 "pid_namespace": False,
                 "user_namespace": False,
-                "examiner_user": user,
-                "subject_user": user + 1,
+                "test_runner_user": user,
+                "program_user": user + 1,
                 "readable": ["/"],
                 "listable": [],
             },
-            "tools": sorted({word for language in LANGUAGES for word in needed(language)}),
+            "tools": sorted({word for language in LANGUAGES for word in required_tools(language)}),
             "folders": listed,
         }
     )
@@ -233,7 +233,7 @@ def _order(user: int, folders: frozenset[str]) -> bytes:
 
 @functools.cache
 def _package() -> bytes:
-    """What runs inside, as an archive that Python imports from."""
+    """The code that runs inside, as a zip archive that Python imports from."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name in ("proctor/__init__.py", "proctor/sandbox/__init__.py"):
@@ -245,7 +245,7 @@ def _package() -> bytes:
 
 
 def _read(folders: frozenset[str]) -> tuple[dict[str, list[tuple[str, int, int]]], bytes]:
-    """Name, mode and size of every file in each folder; and all their contents."""
+    """Name, mode and size of every file in each folder, and all contents."""
     listed: dict[str, list[tuple[str, int, int]]] = {}
     contents = []
     for folder in sorted(folders):

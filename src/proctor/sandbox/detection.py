@@ -1,4 +1,4 @@
-"""Which level this machine offers, found out by running a program on each."""
+"""Detects the isolation levels of this machine by running a program at each."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from msgspec import Struct
 
 from proctor.core.errors import SandboxUnavailableError
-from proctor.sandbox.isolation import CONFINED, FULL, IsolationLevel, Walls, rungs
+from proctor.sandbox.isolation import CONFINED, FULL, IsolationLevel, NamespaceBackend, levels
 from proctor.sandbox.pool import Pool
 from proctor.sandbox.program import Limits, Program
 from proctor.sandbox.worker import WorkerError
 
-_TRIAL = Program(source="def double(x):\n    return 2 * x\n", tests="assert double(21) == 42\n", entry_point="double")
-_TRIAL_LIMITS = Limits(seconds=20.0)
+_PROBE = Program(source="def double(x):\n    return 2 * x\n", tests="assert double(21) == 42\n", entry_point="double")
+_PROBE_LIMITS = Limits(seconds=20.0)
 
 
 class LevelProbe(Struct, frozen=True):
@@ -27,7 +27,7 @@ class LevelProbe(Struct, frozen=True):
         """What a user can do to get this level."""
         if self.works:
             return ""
-        if self.level.walls is Walls.BUBBLEWRAP:
+        if self.level.namespace_backend is NamespaceBackend.BUBBLEWRAP:
             return "Update bubblewrap, or run without it."
         if self.level.name == FULL:
             return (
@@ -39,38 +39,38 @@ class LevelProbe(Struct, frozen=True):
         return ""
 
 
-async def survey() -> AsyncIterator[LevelProbe]:
-    """Every level that might be had here, strongest first. A level is there when a program passes on it."""
-    for level in rungs():
-        yield await _try(level)
+async def probe_levels() -> AsyncIterator[LevelProbe]:
+    """Probes every level, strongest first: a level works if a program passes at it."""
+    for level in levels():
+        yield await _probe(level)
 
 
 async def best_level(unsafe: bool = False) -> IsolationLevel:
-    """The strongest level that works; raises where that is below the floor and not asked for in so many words."""
-    findings = []
-    async for finding in survey():
-        findings.append(finding)
-        if finding.works and (finding.level.safe or unsafe):
-            return finding.level
-    raise SandboxUnavailableError(refusal(findings))
+    """The strongest level that works; raises if it is not safe, unless `unsafe`."""
+    probes = []
+    async for probe in probe_levels():
+        probes.append(probe)
+        if probe.works and (probe.level.safe or unsafe):
+            return probe.level
+    raise SandboxUnavailableError(refusal(probes))
 
 
-async def _try(level: IsolationLevel) -> LevelProbe:
+async def _probe(level: IsolationLevel) -> LevelProbe:
     try:
         async with Pool(level, workers=1) as pool:
-            verdict = await pool.judge(_TRIAL, _TRIAL_LIMITS)
+            verdict = await pool.judge(_PROBE, _PROBE_LIMITS)
     except (WorkerError, OSError) as error:
         return LevelProbe(level, False, str(error))
     return LevelProbe(level, verdict.passed, verdict.detail)
 
 
-def refusal(findings: list[LevelProbe]) -> str:
-    """Why nothing can be contained here, and what to do about it."""
+def refusal(probes: list[LevelProbe]) -> str:
+    """The error message if no safe level works: why, and what to do."""
     if not sys.platform.startswith("linux"):
         return "The sandbox needs Linux. Elsewhere run programs in containers: --sandbox docker (or podman)."
-    tried = "; ".join(f"{finding.level.name}: {finding.obstacle}" for finding in findings if not finding.works)
-    cure = findings[0].cure if findings else ""
+    tried = "; ".join(f"{probe.level.name}: {probe.obstacle}" for probe in probes if not probe.works)
+    cure = probes[0].cure if probes else ""
     return (
-        f"Programs cannot be contained on this machine ({tried}). {cure}"
-        " `proctor doctor` says more. To run them without protection, say --unsafe."
+        f"Programs cannot be isolated on this machine ({tried}). {cure}"
+        " Run `proctor doctor` for details. To run programs without isolation, pass --unsafe."
     )

@@ -1,4 +1,4 @@
-"""Docker and Podman: whether one answers, whether it has an image, and how it is told to start a container."""
+"""Docker and Podman: finds the engine, pulls images, builds the `run` command."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from proctor.core.errors import SandboxUnavailableError, UnknownNameError
 from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, SCRATCH_BYTES
 
 ENGINES = ("docker", "podman")
-# What a program may be given in a container, a compiler included.
+# Upper limits of programs and compilers in a container.
 MOST_MEMORY_MIB = 4096
 MOST_PROCESSES = 1000
-# What the container has: more, for those who watch over the program, its working folder and prepared files.
+# Limits of the container: also for supervisor and test runner, scratch folder and prepared
+# files.
 _MEMORY_MIB = MOST_MEMORY_MIB + (SCRATCH_BYTES >> 20) + 1024
 _PROCESSES = MOST_PROCESSES + 24
-# What the warden needs to give each program a user of its own and a processor, to see what it uses, to end it and to
-# tidy up after it. Programs have none of them.
+# The supervisor needs these to change users, pin, measure and kill programs and to delete
+# their files. Programs have none of them.
 _CAPABILITIES = ("SETUID", "SETGID", "SYS_NICE", "SYS_PTRACE", "KILL", "DAC_OVERRIDE", "FOWNER")
-_ANSWER_SECONDS = 60.0
-_PULL_SECONDS = 3600.0
+_ANSWER_TIMEOUT = 60.0
+_PULL_TIMEOUT = 3600.0
 
 
 class ContainerEngine(Struct, frozen=True):
     name: str
     program: str
-    """Where its command is."""
+    """The path of its command."""
 
     @classmethod
     def find(cls, name: str) -> ContainerEngine:
@@ -42,21 +43,21 @@ class ContainerEngine(Struct, frozen=True):
             raise SandboxUnavailableError(f"{name} is not on the PATH: {instead}.")
         return cls(name, program)
 
-    async def provide(self, image: str) -> None:
-        """Sees to it that containers can be started from this image; says what is wrong if they cannot."""
-        if trouble := await self._try(_ANSWER_SECONDS, "info"):
+    async def ensure_image(self, image: str) -> None:
+        """Checks the engine and pulls the image if it is missing."""
+        if trouble := await self._try(_ANSWER_TIMEOUT, "info"):
             raise SandboxUnavailableError(f"{self.name} does not answer: {trouble}")
-        if await self._try(_ANSWER_SECONDS, "image", "inspect", image) is None:
+        if await self._try(_ANSWER_TIMEOUT, "image", "inspect", image) is None:
             return
-        if trouble := await self._try(_PULL_SECONDS, "pull", image):
+        if trouble := await self._try(_PULL_TIMEOUT, "pull", image):
             raise SandboxUnavailableError(f"{self.name} has no image {image} and cannot pull it: {trouble}")
 
     async def remove(self, container: str) -> None:
-        """Whether it is there or not, and whatever state it is in."""
-        await self._try(_ANSWER_SECONDS, "rm", "--force", container)
+        """Removes a container in any state, if it exists."""
+        await self._try(_ANSWER_TIMEOUT, "rm", "--force", container)
 
     async def _try(self, seconds: float, *arguments: str) -> str | None:
-        """None if it worked, else why not."""
+        """Runs a command of the engine; returns None, or an error message."""
         try:
             done = await asyncio.to_thread(
                 subprocess.run,
@@ -64,21 +65,21 @@ class ContainerEngine(Struct, frozen=True):
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=seconds,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return f"nothing came within {seconds:g} seconds"
+            return f"no answer within {seconds:g} seconds"
         except OSError as error:
             return str(error)
         if done.returncode == 0:
             return None
         lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        return lines[-1].strip() if lines else f"it ended with exit status {done.returncode}"
+        return lines[-1].strip() if lines else f"exit status {done.returncode}"
 
     def run_command(self, image: str, container: str, folders: Iterable[str], command: list[str]) -> list[str]:
-        """Starts a container that cannot reach the network or anything of this machine, and runs a command in it.
+        """The command that starts a container without network and runs a command in it.
 
-        Nothing in it can be written to but the scratch folder. The folders are there, empty, for root to fill.
+        Only the scratch folder is writable. The folders are empty; root fills them.
         """
         program, *arguments = command
-        environment = {name: value for name, value in ENVIRONMENT.items() if name != "PATH"}  # that is the image's own
+        environment = {name: value for name, value in ENVIRONMENT.items() if name != "PATH"}  # the image's PATH applies
         return [
             *(self.program, "run", "--rm", "--interactive", "--name", container),
             *("--pull", "never", "--log-driver", "none", "--no-healthcheck"),
@@ -94,6 +95,6 @@ class ContainerEngine(Struct, frozen=True):
             *("--entrypoint", program, image, *arguments),
         ]
 
-    def _tmpfs(self, place: str, options: str) -> tuple[str, str]:
-        """Empty: Podman fills it with what the image has there unless it is told not to."""
-        return "--tmpfs", f"{place}:{options}{',notmpcopyup' if self.name == 'podman' else ''}"
+    def _tmpfs(self, path: str, options: str) -> tuple[str, str]:
+        """Mounts an empty tmpfs; by default Podman copies the image's files into it."""
+        return "--tmpfs", f"{path}:{options}{',notmpcopyup' if self.name == 'podman' else ''}"

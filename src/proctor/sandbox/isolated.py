@@ -1,4 +1,4 @@
-"""One long-lived program behind the walls, seen from outside: the command that starts it, and what that needs."""
+"""Commands that run one long-lived program in isolation, such as an agent."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from msgspec import Struct
 from proctor.core.errors import SandboxUnavailableError
 from proctor.sandbox.detection import LevelProbe
 from proctor.sandbox.inside.isolated import FIRST_DESCRIPTOR
-from proctor.sandbox.isolation import IsolationLevel, Walls, rungs
-from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, Layout, parts_open_to_all, plan_layout
+from proctor.sandbox.isolation import IsolationLevel, NamespaceBackend, levels
+from proctor.sandbox.layout import ENVIRONMENT, SCRATCH, Layout, plan_layout, readable_parts
 from proctor.sandbox.worker import SOURCES, WorkerError, command_of, files_in_memory, make_scratch
 
 _INSIDE = "proctor.sandbox.inside.isolated"
-_TRIAL_SECONDS = 60.0
+_PROBE_TIMEOUT = 60.0
 _GPU_DEVICES = ("/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dri/*", "/dev/kfd")
 _CERTIFICATES = ("/etc/ssl", "/etc/pki", "/etc/ca-certificates")
-_LOOKED_AT = ("/etc/mime.types",)  # by Python itself, which does not expect that it may not
+_READ_BY_PYTHON = ("/etc/mime.types",)  # Python fails if it exists and is not readable
 _RESOLVER = "/etc/resolv.conf"
 
 
-class Allowed(Struct, frozen=True):
-    """What a program behind the walls may use or see, besides the system and Python."""
+class Permissions(Struct, frozen=True):
+    """What an isolated program may access besides the system and Python."""
 
     network: bool = False
     gpu: bool = False
-    files: tuple[str, ...] = ()  # absolute paths, read-only, at the same place
-    binds: tuple[tuple[str, str], ...] = ()  # a file of ours, and where it lies in the room
-    listable: tuple[str, ...] = ()  # folders in which Python has to find a module, where no namespace hides the others
+    files: tuple[str, ...] = ()  # absolute paths, read-only
+    binds: tuple[tuple[str, str], ...] = ()  # source and target of each mount
+    listable: tuple[str, ...] = ()  # folders that Python lists to find a module, without namespaces
 
     @property
     def needs_namespaces(self) -> bool:
-        """Landlock alone cannot open one local socket and no other."""
+        """Landlock cannot allow a single local socket."""
         return self.network or self.gpu or bool(self.binds)
 
 
-class Enclosed(Struct):
-    """A command to start once. `close` when it has ended."""
+class IsolatedCommand(Struct):
+    """A command to start once. Call `close` after its exit."""
 
     command: list[str]
-    handed: list[int]  # descriptors that it inherits; those in `own` are closed by us when it has started
+    descriptors: list[int]  # inherited descriptors; `started` closes those in `own`
     environment: dict[str, str]
     own: list[int]
     scratch: Path | None
@@ -65,89 +65,95 @@ class Enclosed(Struct):
             shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-def enclose(
-    level: IsolationLevel, program: list[str], handed: Iterable[int], allowed: Allowed, environment: Mapping[str, str]
-) -> Enclosed:
-    """`{N}` in the program stands for the number that the N-th handed descriptor has inside."""
-    handed = list(handed)
-    order = sorted(handed)
-    inside = [str(FIRST_DESCRIPTOR + order.index(descriptor)) for descriptor in handed]
-    layout = _layout(level, allowed)
+def isolate_command(
+    level: IsolationLevel,
+    program: list[str],
+    descriptors: Iterable[int],
+    permissions: Permissions,
+    environment: Mapping[str, str],
+) -> IsolatedCommand:
+    """Builds the command. `{N}` in the program is the N-th descriptor's number inside."""
+    descriptors = list(descriptors)
+    order = sorted(descriptors)
+    inside = [str(FIRST_DESCRIPTOR + order.index(descriptor)) for descriptor in descriptors]
+    layout = _layout(level, permissions)
     scratch = make_scratch(level, layout)
-    room = str(scratch or SCRATCH)
-    home = f"{room}/home"
-    more: dict[str, Any] = {
+    scratch_path = str(scratch or SCRATCH)
+    home = f"{scratch_path}/home"
+    extra_plan: dict[str, Any] = {
         "program": [part.format(*inside) for part in program],
         "home": home,
-        "network": allowed.network,
-        "binds": allowed.binds,
-        "devices": gpu_devices() if allowed.gpu else [],
+        "network": permissions.network,
+        "binds": permissions.binds,
+        "devices": gpu_devices() if permissions.gpu else [],
     }
     if not level.namespaces:
-        more["listable"] = [*layout.folders, SOURCES, *allowed.listable]
-    files = files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
-    return Enclosed(
-        command_of(_INSIDE, level, layout, order, scratch, files, more),
+        extra_plan["listable"] = [*layout.folders, SOURCES, *permissions.listable]
+    files = files_in_memory(layout) if level.namespace_backend is NamespaceBackend.BUBBLEWRAP else {}
+    return IsolatedCommand(
+        command_of(_INSIDE, level, layout, order, scratch, files, extra_plan),
         [*order, *files],
-        {**ENVIRONMENT, "HOME": home, "TMPDIR": room, **environment},
+        {**ENVIRONMENT, "HOME": home, "TMPDIR": scratch_path, **environment},
         list(files),
         scratch,
     )
 
 
-def _layout(level: IsolationLevel, allowed: Allowed) -> Layout:
-    shown: list[str] = list(allowed.files)
-    if level.namespaces and os.getuid() == 0:  # the program will be another user
-        shown = [part for place in shown for part in parts_open_to_all(place)]
-    if allowed.network:
-        shown += filter(os.path.exists, _CERTIFICATES)
-    if allowed.gpu:
-        shown += ["/sys"]
-    shown += filter(os.path.exists, _LOOKED_AT)
-    layout = plan_layout(shown, with_answers=True)
+def _layout(level: IsolationLevel, permissions: Permissions) -> Layout:
+    visible: list[str] = list(permissions.files)
+    if level.namespaces and os.getuid() == 0:  # the program runs as another user
+        visible = [part for path in visible for part in readable_parts(path)]
+    if permissions.network:
+        visible += filter(os.path.exists, _CERTIFICATES)
+    if permissions.gpu:
+        visible += ["/sys"]
+    visible += filter(os.path.exists, _READ_BY_PYTHON)
+    layout = plan_layout(visible, with_answers=True)
     files = dict(layout.files)
-    if allowed.network:
+    if permissions.network:
         with suppress(OSError):
             files[_RESOLVER] = Path(_RESOLVER).read_text()
-    return Layout(layout.folders, layout.links, files, layout.packages, layout.islands, layout.hidden)
+    return Layout(layout.folders, layout.links, files, layout.packages, layout.mount_points, layout.hidden)
 
 
 def gpu_devices() -> list[str]:
-    """The device nodes of this machine's graphics cards."""
+    """The device nodes of the GPUs of this machine."""
     return sorted(path for pattern in _GPU_DEVICES for path in glob(pattern) if Path(path).is_char_device())
 
 
-def find_level(allowed: Allowed, what: str) -> IsolationLevel:
-    """The strongest level on which a program runs here with what it is allowed; raises where none holds it."""
-    if allowed.gpu and not gpu_devices():
-        raise SandboxUnavailableError(f"{what}: this machine has no graphics card that could be handed in.")
-    findings = []
-    for level in filter(lambda level: level.safe, rungs()):
-        if allowed.needs_namespaces and not level.namespaces:
-            findings.append(LevelProbe(level, False, "it cannot let in one display, network or card and nothing else"))
+def find_level(permissions: Permissions, what: str) -> IsolationLevel:
+    """The strongest level at which a program with these permissions runs; raises if none."""
+    if permissions.gpu and not gpu_devices():
+        raise SandboxUnavailableError(f"{what}: this machine has no GPU.")
+    probes = []
+    for level in filter(lambda level: level.safe, levels()):
+        if permissions.needs_namespaces and not level.namespaces:
+            probes.append(LevelProbe(level, False, "it cannot allow a single display, network or GPU"))
             continue
-        obstacle = _tried(level, allowed)
+        obstacle = _obstacle(level, permissions)
         if not obstacle:
             return level
-        findings.append(LevelProbe(level, False, obstacle))
+        probes.append(LevelProbe(level, False, obstacle))
     if not sys.platform.startswith("linux"):
         raise SandboxUnavailableError(f"{what} needs Linux, or an agent on another machine: --agent http://HOST:PORT.")
-    tried = "; ".join(f"{finding.level.name}: {finding.obstacle.rstrip('.')}" for finding in findings) or "no level"
-    cure = findings[0].cure if findings else ""
-    raise SandboxUnavailableError(f"{what}: this machine cannot hold it ({tried}). {cure}".rstrip())
+    tried = "; ".join(f"{probe.level.name}: {probe.obstacle.rstrip('.')}" for probe in probes) or "no level"
+    cure = probes[0].cure if probes else ""
+    raise SandboxUnavailableError(f"{what}: this machine cannot isolate it ({tried}). {cure}".rstrip())
 
 
-def _tried(level: IsolationLevel, allowed: Allowed) -> str:
-    """What is in the way of a program on this level; empty if nothing is."""
+def _obstacle(level: IsolationLevel, permissions: Permissions) -> str:
+    """Why a program does not run at this level; empty if it runs."""
     ours, theirs = socket.socketpair()
-    enclosed = None
+    command = None
     try:
         program = [sys.executable, "-I", "-S", "-c", "import os; os.write({0}, b'here')"]
-        enclosed = enclose(level, program, [theirs.fileno()], Allowed(allowed.network, allowed.gpu), {})
+        command = isolate_command(
+            level, program, [theirs.fileno()], Permissions(permissions.network, permissions.gpu), {}
+        )
         process = subprocess.Popen(
-            enclosed.command,
-            pass_fds=enclosed.handed,
-            env=enclosed.environment,
+            command.command,
+            pass_fds=command.descriptors,
+            env=command.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -155,21 +161,21 @@ def _tried(level: IsolationLevel, allowed: Allowed) -> str:
         )
         theirs.close()
         try:
-            _, said = process.communicate(timeout=_TRIAL_SECONDS)
+            _, stderr = process.communicate(timeout=_PROBE_TIMEOUT)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            return f"nothing came of it within {_TRIAL_SECONDS:g} seconds"
-        lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+            return f"it did not start within {_PROBE_TIMEOUT:g} seconds"
+        lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
         ours.setblocking(False)
         with suppress(BlockingIOError):
             if ours.recv(4) == b"here":
                 return ""
-        return lines[-1] if lines else "the program ended without a word"
+        return lines[-1] if lines else "the program exited without an error message"
     except (WorkerError, OSError) as error:
         return str(error)
     finally:
         ours.close()
         theirs.close()
-        if enclosed is not None:
-            enclosed.close()
+        if command is not None:
+            command.close()

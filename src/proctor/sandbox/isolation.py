@@ -1,4 +1,4 @@
-"""The levels of isolation, strongest first, and which of them this machine offers."""
+"""The isolation levels, strongest first, that this kernel may support."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from msgspec import Struct
 from proctor.sandbox.inside import landlock, seccomp
 
 
-class Walls(StrEnum):
-    """Who builds the room around the warden."""
+class NamespaceBackend(StrEnum):
+    """What creates the namespaces and mounts of a supervisor."""
 
     BUBBLEWRAP = "bubblewrap"
     KERNEL = "kernel"
@@ -22,25 +22,27 @@ class Walls(StrEnum):
 
 class IsolationLevel(Struct, frozen=True):
     name: str
-    walls: Walls
+    namespace_backend: NamespaceBackend
     seccomp: bool
     landlock: int
-    """The version of it, 0 where it is not used."""
+    """Its ABI version; 0 if it is not used."""
 
     @property
     def namespaces(self) -> bool:
-        return self.walls is not Walls.NONE
+        return self.namespace_backend is not NamespaceBackend.NONE
 
     @property
     def safe(self) -> bool:
-        """Whether programs that nobody has read may run here without being asked for in so many words."""
+        """Whether untrusted programs may run here without `unsafe`."""
         return self.seccomp and (self.namespaces or self.landlock > 0)
 
     def __str__(self) -> str:
-        """What holds a program at this level; stored with every run."""
+        """Describes the isolation; stored with every run."""
         parts = []
         if self.namespaces:
-            parts.append("namespaces by bubblewrap" if self.walls is Walls.BUBBLEWRAP else "namespaces")
+            parts.append(
+                "namespaces by bubblewrap" if self.namespace_backend is NamespaceBackend.BUBBLEWRAP else "namespaces"
+            )
             parts.append("own user" if os.getuid() == 0 else "own user namespace")
         parts += ["seccomp"] if self.seccomp else []
         parts += [f"Landlock {self.landlock}"] if self.landlock else []
@@ -50,15 +52,15 @@ class IsolationLevel(Struct, frozen=True):
 FULL, CONFINED, LIMITS = "full", "confined", "limits"
 
 
-def rungs() -> list[IsolationLevel]:
-    """What a Linux machine might offer, strongest first; whether this one does is found out by trying."""
+def levels() -> list[IsolationLevel]:
+    """The levels of a Linux machine, strongest first; a probe shows which ones work."""
     if sys.platform != "linux":
         return []
     filtered = seccomp.SUPPORTED
     locked = landlock.version()
-    found = [IsolationLevel(FULL, Walls.KERNEL, filtered, locked)]
+    candidates = [IsolationLevel(FULL, NamespaceBackend.KERNEL, filtered, locked)]
     if shutil.which("bwrap"):
-        found.insert(0, IsolationLevel(FULL, Walls.BUBBLEWRAP, filtered, locked))
+        candidates.insert(0, IsolationLevel(FULL, NamespaceBackend.BUBBLEWRAP, filtered, locked))
     if locked and filtered:
-        found.append(IsolationLevel(CONFINED, Walls.NONE, filtered, locked))
-    return [*found, IsolationLevel(LIMITS, Walls.NONE, seccomp=False, landlock=0)]
+        candidates.append(IsolationLevel(CONFINED, NamespaceBackend.NONE, filtered, locked))
+    return [*candidates, IsolationLevel(LIMITS, NamespaceBackend.NONE, seccomp=False, landlock=0)]

@@ -1,4 +1,4 @@
-"""From what the processes of one job said and how they ended to a verdict."""
+"""Computes the verdict on a program from the reports of its job."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TAIL = 2000
 
 
 class ProcessExit(Struct, frozen=True):
-    """What the warden saw from outside."""
+    """The supervisor's report on a program."""
 
     stopped: str
-    """Why it ended the program; '' when the examiner came to its end."""
+    """The limit for which it killed the program; '' if the test runner finished."""
     status: int | None
-    """The program's exit status, negative for a signal; None where it was still alive and was ended."""
+    """The exit status, negative for a signal; None if the supervisor killed it."""
     wall: float
     cpu: float
     memory: int
@@ -31,15 +31,15 @@ class ProcessExit(Struct, frozen=True):
 
 
 class Exchange(Struct, frozen=True):
-    """What one job brought back."""
+    """The result of one job."""
 
     report: dict[str, Any] | None
-    """The examiner's word."""
+    """The test runner's report."""
     end: ProcessExit
     stdout: str
     stderr: str
     product: bytes = b""
-    """What a compiler made, if that was the job."""
+    """The files that a compiler made, if the job collects them."""
 
 
 def verdict_of(
@@ -63,23 +63,23 @@ def verdict_of(
     )
 
 
-def with_end(verdict: Verdict, language: Language, source: str, end_mark: EndMark) -> Verdict:
-    """Of a program that ends with its tests: exit status 0 is no pass where they did not come to their end."""
+def check_end(verdict: Verdict, language: Language, source: str, end_mark: EndMark) -> Verdict:
+    """Turns a pass into an early exit if the tests of the source did not reach their end."""
     reached = end_mark.was_reached(language, source, verdict.stdout, verdict.stderr)
-    shown = {name: end_mark.removed(getattr(verdict, name)) for name in ("stdout", "stderr")}
+    outputs = {name: end_mark.removed(getattr(verdict, name)) for name in ("stdout", "stderr")}
     if reached or not verdict.passed:
-        return msgspec.structs.replace(verdict, **shown)
-    detail = "The program ended with exit status 0, but its tests did not run to their end."
-    return msgspec.structs.replace(verdict, outcome=Outcome.EXITED, detail=detail, **shown)
+        return msgspec.structs.replace(verdict, **outputs)
+    detail = "The program exited with status 0 before its tests reached their end."
+    return msgspec.structs.replace(verdict, outcome=Outcome.EXITED, detail=detail, **outputs)
 
 
-def with_control(verdict: Verdict, control: Verdict) -> Verdict:
-    """Of a program that has passed, after it was run again with tests that a right one fails."""
+def check_control(verdict: Verdict, control: Verdict) -> Verdict:
+    """Turns a pass into a failure if the control passes, too."""
     if control.outcome is Outcome.ERROR:
         return control
     if not control.passed:
         return verdict
-    detail = "The program also passes tests that expect other answers: its tests judge nothing."
+    detail = "The program also passes tests that expect wrong answers, so the pass does not count."
     return msgspec.structs.replace(verdict, outcome=Outcome.FAILED, detail=detail)
 
 
@@ -87,8 +87,8 @@ def _outcome(
     exchange: Exchange, report: dict[str, Any], limits: Limits, testing: Mode, language: Language
 ) -> tuple[Outcome, str]:
     end = exchange.end
-    said = report.get("outcome", "")
-    if said == Outcome.ERROR:
+    outcome = report.get("outcome", "")
+    if outcome == Outcome.ERROR:
         return Outcome.ERROR, report["detail"]
     if end.stopped == "output" or max(end.stdout, end.stderr) > limits.output_kib << 10:
         return Outcome.OUTPUT, f"More than {limits.output_kib} KiB of output."
@@ -99,28 +99,28 @@ def _outcome(
             return Outcome.TIMEOUT, f"More than {limits.ceiling:g} seconds on the wall clock."
         case "memory":
             return Outcome.MEMORY, f"More than {limits.memory_mib} MiB of memory in all its processes."
-        case "examiner":
-            return Outcome.CRASHED, "The process that held the tests ended while it judged this program."
-    if said == "ended":
-        return _by_status(exchange, report["detail"], limits, testing, language)
-    return Outcome(said), report["detail"]
+        case "test runner":
+            return Outcome.CRASHED, "The test runner exited while it tested this program."
+    if outcome == "ended":
+        return _outcome_of_status(exchange, report["detail"], limits, testing, language)
+    return Outcome(outcome), report["detail"]
 
 
-def _by_status(
-    exchange: Exchange, otherwise: str, limits: Limits, testing: Mode, language: Language
+def _outcome_of_status(
+    exchange: Exchange, detail: str, limits: Limits, testing: Mode, language: Language
 ) -> tuple[Outcome, str]:
     status = exchange.end.status
     tail = exchange.stderr[-_TAIL:].strip()
     if status is None:
-        return Outcome.FAILED, otherwise
+        return Outcome.FAILED, detail
     if status != 0 and any(sign in exchange.stderr for sign in language.memory_signs):
         return Outcome.MEMORY, tail
-    if status == -signal.SIGKILL and exchange.end.cpu >= limits.seconds:  # the warden was too slow
-        return Outcome.TIMEOUT, "The kernel's limit on processor time."
+    if status == -signal.SIGKILL and exchange.end.cpu >= limits.seconds:  # before the supervisor noticed
+        return Outcome.TIMEOUT, "The kernel's limit on CPU time."
     if status < 0:
         return Outcome.CRASHED, "\n".join(filter(None, [tail, f"Killed by {_signal_name(-status)}."]))
     if testing is not Mode.NONE:
-        return Outcome.EXITED, f"The program ended with exit status {status} before the tests were over."
+        return Outcome.EXITED, f"The program exited with status {status} before the tests finished."
     if status == 0 and any(sign in exchange.stderr for sign in language.failure_signs):
         return Outcome.FAILED, tail
     if status == 0:

@@ -21,7 +21,7 @@ class Extra(Struct, frozen=True):
 class Language(Struct, frozen=True, kw_only=True):
     """One row of the table.
 
-    `Toolchain.recipe` fills in: ``{public}`` and ``{main}``, the classes that a JVM's source names; ``{file}``;
+    `Toolchain.build_steps` fills in: ``{public}`` and ``{main}``, the classes that a JVM's source names; ``{file}``;
     ``{heap}``, three quarters of the memory limit in MiB, since a language with a heap of its own must know where it
     ends, else it collects too late; ``{prepared}``, the folder that ``prepare`` filled; ``{home}``, the folder above
     the first tool's bin.

@@ -1,4 +1,4 @@
-"""What is run and how much it may use."""
+"""Programs and their limits."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from msgspec import Struct
 class Program(Struct, frozen=True, kw_only=True):
     """One untrusted source, with the trusted tests that judge it.
 
-    With ``tests``, which are Python, the source is loaded as a module and the tests are run against it: in a process
-    of their own whenever plain data is all that passes between the two, else beside it.
-    Without tests the source is a whole program: it passes when it ends with exit status 0. With ``ends_with_tests`` it
-    also has to come to its end: one that exits in the middle of its tests, or before them, has not passed them.
+    With ``tests``, in Python, the source is loaded as a module and the tests call it: from
+    the test runner if only plain data passes between the two, else in-process.
+    Without tests the source is a script: it passes if it exits with status 0. With
+    ``ends_with_tests`` it must also reach its end: an exit before or within its tests fails.
     """
 
     source: str
     language: str = "python"
     tests: str = ""
     entry_point: str = ""
-    """What the tests call. Not needed where the tests themselves name what only the source defines."""
+    """What the tests call. Only needed if it has the name of a built-in."""
     prelude: str = ""
-    """Trusted code that the tests may use, such as the prompt with its helper functions."""
+    """Trusted code for the tests, such as the prompt with its helper functions."""
     stdin: str = ""
     beside: bool = False
-    """The tests run in the source's own process in any case: that is where they execute what they test."""
+    """Runs the tests in-process in any case, because they execute the source themselves."""
     ends_with_tests: bool = False
-    """The source brings its tests along, as its last part."""
+    """The source ends with its own tests."""
     control: str = ""
-    """The source with tests that expect what is wrong: if this passes too, nothing was judged, and the source fails."""
+    """The source with tests that expect wrong answers: the source fails if this passes."""
     reference_control: str = ""
-    """The reference with those tests: if this passes as well, they expect nothing wrong, and the source has passed."""
+    """The reference with the same tests: if it passes, too, ``control`` is ignored."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one program may use before it is stopped."""
+    """The limits of one program."""
 
     seconds: float = 3.0
-    """Of its own time: the wall clock without the waiting for a processor, so that a busy machine changes nothing."""
+    """Its own time: wall time without waiting for a CPU, so that load does not matter."""
     wall_seconds: float | None = None
-    """Of the wall clock, for a machine too busy to finish anything. Default: ten times `seconds`, at least 60."""
+    """Wall time, a ceiling on busy machines. Default: ten times `seconds`, at least 60."""
     memory_mib: int = 1024
     output_kib: int = 1024
-    """On stdout, and the same on stderr."""
+    """For stdout and stderr each."""
     disk_mib: int = 256
     processes: int = 64
 

@@ -1,4 +1,4 @@
-"""The short way: programs in, verdicts out."""
+"""Opens a sandbox and runs programs in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proctor.sandbox.verdict import Verdict
 async def open_sandbox(
     *, workers: int | None = None, unsafe: bool = False, engine: str = "", image: str = IMAGE
 ) -> Sandbox:
-    """The strongest sandbox of this machine, not opened yet: use it with ``async with``.
+    """The strongest sandbox of this machine, not yet open: use ``async with``.
 
     With ``engine``, docker or podman, programs run in containers of an image instead.
     """
@@ -35,12 +35,12 @@ async def run(
     image: str = IMAGE,
     sandbox: Sandbox | None = None,
 ) -> list[Verdict]:
-    """The verdicts on all programs, in their order. With ``sandbox``, on one that is open already."""
+    """Judges all programs, in their order; ``sandbox`` is an open one to use."""
     if sandbox is None:
         async with await open_sandbox(workers=workers, unsafe=unsafe, engine=engine, image=image) as opened:
             return await run(programs, limits, sandbox=opened)
     verdicts: dict[int, Verdict] = {}
-    waiting = enumerate(programs)  # shared by all, so that each takes the next one
+    waiting = enumerate(programs)  # shared by all tasks
 
     async def work() -> None:
         for index, program in waiting:
@@ -50,6 +50,6 @@ async def run(
         async with asyncio.TaskGroup() as group:
             for _ in range(sandbox.workers):
                 group.create_task(work())
-    except BaseExceptionGroup as errors:  # the caller's mistake, which all workers may have met
+    except BaseExceptionGroup as errors:  # a mistake of the caller, possibly once per task
         raise errors.exceptions[0] from None
     return [verdicts[index] for index in sorted(verdicts)]

@@ -1,4 +1,4 @@
-"""The interface that every sandbox fulfils."""
+"""The interface of sandboxes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from proctor.sandbox.verdict import Verdict
 
 
 class Sandbox(ABC):
-    """Judges programs, as many at once as it has workers; opened and closed as an asynchronous context."""
+    """Judges programs, one per worker at a time; an asynchronous context manager."""
 
     level: str
-    """What holds a program here; stored with every run."""
+    """Describes the isolation; stored with every run."""
     workers: int
 
     @property
     def slots(self) -> int:
-        """How many programs at once keep all workers busy."""
+        """The number of concurrent programs that keeps all workers busy."""
         return self.workers
 
     @abstractmethod
@@ -27,11 +27,11 @@ class Sandbox(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Ends every process and leaves nothing behind."""
+        """Ends all processes and removes all files."""
 
     @abstractmethod
     async def judge(self, program: Program, limits: Limits) -> Verdict:
-        """Never raises for what a program does. Waits while all workers are busy."""
+        """Judges one program. Never raises for what a program does."""
 
     async def __aenter__(self) -> Self:
         await self.open()

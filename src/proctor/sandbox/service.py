@@ -1,6 +1,6 @@
-"""A function of ours that runs behind the walls, seen from the harness: each call in a process of its own.
+"""Workers for isolated functions: each call runs in its own process.
 
-Blocking, for use from any thread: what is called may itself want something of the harness in the middle of a call.
+The API blocks and works from any thread: a call may itself call back into the harness.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from proctor.sandbox.inside.frames import LARGEST_MESSAGE, MOST_DESCRIPTORS, att
 from proctor.sandbox.inside.service import CALL, FINISH, PAUSE, RESUME
 from proctor.sandbox.isolation import IsolationLevel
 from proctor.sandbox.judgement import ProcessExit
-from proctor.sandbox.layout import ENVIRONMENT, parts_open_to_all, plan_layout
+from proctor.sandbox.layout import ENVIRONMENT, plan_layout, readable_parts
 from proctor.sandbox.program import Limits
-from proctor.sandbox.worker import WorkerError, decoded, launch, make_scratch
+from proctor.sandbox.worker import WorkerError, decode, launch, make_scratch
 
 _INSIDE = "proctor.sandbox.inside.service"
-_LOAD_SECONDS = 300.0
-_CLOSING_SECONDS = 5.0
-_FAREWELL = 1.0  # seconds for the process of a call to end when it has answered
-_LAST_WORDS = 1 << 16
+_LOAD_TIMEOUT = 300.0
+_CLOSE_TIMEOUT = 5.0
+_EXIT_TIMEOUT = 1.0  # seconds for the process of a call to exit after its answer
+_LONGEST_STDERR = 1 << 16
 
 
 class ServiceFailedError(Exception):
-    """The function could not be loaded behind the walls."""
+    """The function cannot be loaded in isolation."""
 
 
-class Ended(Struct, frozen=True):
-    """How a call ended, as its supervisor saw it."""
+class CallExit(Struct, frozen=True):
+    """How the process of a call exited."""
 
     end: ProcessExit
     stdout: str
@@ -49,48 +49,48 @@ class Ended(Struct, frozen=True):
 
 
 class ServiceWorker:
-    """One supervisor, which has loaded the function and serves one call at a time."""
+    """A supervisor that has loaded the function and serves one call at a time."""
 
     def __init__(
         self,
         process: subprocess.Popen[bytes],
         calls: socket.socket,
         verdicts: socket.socket,
-        said: int,
+        stderr: int,
         scratch: Path | None,
     ) -> None:
         self._process = process
         self._calls = calls
         self._verdicts = verdicts
-        self._said = said
+        self._stderr = stderr
         self._scratch = scratch
         self._closing = threading.Lock()
 
     @classmethod
-    def start(cls, level: IsolationLevel, service: str, payload: bytes, shown: Iterable[str]) -> ServiceWorker:
-        """Loads `service`, which is module:function, with this payload. `shown`: what it may read besides Python."""
-        if level.namespaces and os.getuid() == 0:  # it will be another user
-            shown = [part for place in shown for part in parts_open_to_all(place)]
-        layout = plan_layout(shown, with_answers=True)
-        more = {"service": service, "path": _search_path(), "prefixes": (sys.prefix, sys.exec_prefix)}
+    def start(cls, level: IsolationLevel, service: str, payload: bytes, visible: Iterable[str]) -> ServiceWorker:
+        """Loads `service` (module:function) with a payload; it may read `visible` paths."""
+        if level.namespaces and os.getuid() == 0:  # it runs as another user
+            visible = [part for path in visible for part in readable_parts(path)]
+        layout = plan_layout(visible, with_answers=True)
+        extra_plan = {"service": service, "path": _search_path(), "prefixes": (sys.prefix, sys.exec_prefix)}
         path = f"{os.path.dirname(os.path.abspath(sys.executable))}:{ENVIRONMENT['PATH']}"
         scratch = make_scratch(level, layout)
-        said = os.memfd_create("stderr")
+        stderr = os.memfd_create("stderr")
         theirs_calls, calls = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         theirs_verdicts, verdicts = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         harness, memory = os.pidfd_open(os.getpid()), _in_memory(payload)
-        handed = [theirs_calls.fileno(), theirs_verdicts.fileno(), harness, memory]
+        descriptors = [theirs_calls.fileno(), theirs_verdicts.fileno(), harness, memory]
         try:
-            process = launch(_INSIDE, level, layout, handed, scratch, more, path, said)
+            process = launch(_INSIDE, level, layout, descriptors, scratch, extra_plan, path, stderr)
         except BaseException:
-            _forget(calls, verdicts, said, scratch)
+            _release(calls, verdicts, stderr, scratch)
             raise
         finally:
             theirs_calls.close()
             theirs_verdicts.close()
             os.close(harness)
             os.close(memory)
-        worker = cls(process, calls, verdicts, said, scratch)
+        worker = cls(process, calls, verdicts, stderr, scratch)
         try:
             worker._await_load()
         except BaseException:
@@ -99,124 +99,124 @@ class ServiceWorker:
         return worker
 
     def _await_load(self) -> None:
-        if not self.has_ended(_LOAD_SECONDS):
-            raise ServiceFailedError(f"nothing came of it within {_LOAD_SECONDS:g} seconds")
+        if not self.has_ended(_LOAD_TIMEOUT):
+            raise ServiceFailedError(f"it did not load within {_LOAD_TIMEOUT:g} seconds")
         message, _ = self._receive()
         if "failed" in message:
             raise ServiceFailedError(message["failed"])
 
     def call(self, limits: Limits) -> ServiceCall:
-        """Begins a call. The one before must have ended."""
+        """Starts a call. The previous one must have ended."""
         ours, theirs = socket.socketpair()
-        order = CALL.pack(
+        header = CALL.pack(
             limits.seconds, limits.ceiling, limits.memory_mib << 20, limits.output_kib << 10, limits.disk_mib << 20,
             limits.processes,
         )  # fmt: skip
         try:
-            socket.send_fds(self._calls, [order], [theirs.fileno()])
+            socket.send_fds(self._calls, [header], [theirs.fileno()])
         except OSError:
             ours.close()
-            raise WorkerError(self._last_words()) from None
+            raise WorkerError(self._error_line()) from None
         finally:
             theirs.close()
         return ServiceCall(self, ours)
 
-    def tell(self, word: bytes) -> None:
+    def send(self, command: bytes) -> None:
         try:
-            self._calls.send(word)
+            self._calls.send(command)
         except OSError:
-            raise WorkerError(self._last_words()) from None
+            raise WorkerError(self._error_line()) from None
 
     def has_ended(self, seconds: float) -> bool:
-        """Whether the call ends within this time."""
+        """Whether the call ends within `seconds`."""
         poll = select.poll()
         poll.register(self._verdicts, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
 
-    def ended(self) -> Ended:
-        """How the call ended, when it has."""
+    def ended(self) -> CallExit:
+        """How the call exited; waits for it."""
         message, content = self._receive()
         end = msgspec.convert(message, ProcessExit)
         stdout, stderr = content[: end.stdout], content[end.stdout :]
-        return Ended(end, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
+        return CallExit(end, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
 
     def close(self) -> None:
-        """Ends it, whatever it is doing, with all that it has started. From any thread, and more than once."""
+        """Ends it with all its processes. Idempotent, from any thread."""
         with self._closing:
             if self._process.returncode is not None:
                 return
-            for line in (self._calls, self._verdicts):
-                _shut_down(line)
+            for connection in (self._calls, self._verdicts):
+                _shutdown(connection)
             try:
-                self._process.wait(_CLOSING_SECONDS)
+                self._process.wait(_CLOSE_TIMEOUT)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-            _forget(self._calls, self._verdicts, self._said, self._scratch)
+            _release(self._calls, self._verdicts, self._stderr, self._scratch)
 
     def _receive(self) -> tuple[dict[str, object], bytes]:
         descriptors: list[int] = []
         try:
             message, descriptors, _, _ = socket.recv_fds(self._verdicts, LARGEST_MESSAGE, MOST_DESCRIPTORS)
             if not message:
-                raise WorkerError(self._last_words())
-            found = decoded(message)
-            return found, attached(found, descriptors)
+                raise WorkerError(self._error_line())
+            decoded = decode(message)
+            return decoded, attached(decoded, descriptors)
         except OSError:
             raise WorkerError("the worker was closed") from None
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _last_words(self) -> str:
-        """Why it failed, as it said itself."""
+    def _error_line(self) -> str:
+        """The last line of its stderr, which says why it failed."""
         try:
-            said = os.pread(self._said, _LAST_WORDS, 0).decode(errors="replace").splitlines()
+            lines = os.pread(self._stderr, _LONGEST_STDERR, 0).decode(errors="replace").splitlines()
         except OSError:  # closed meanwhile
-            said = []
-        return next((line for line in reversed(said) if line.strip()), "the sandbox ended without a word")
+            lines = []
+        return next((line for line in reversed(lines) if line.strip()), "the sandbox exited without an error message")
 
 
 class ServiceCall:
-    """One call that is under way. `channel` leads to its process, which is not to be trusted."""
+    """A running call. `channel` leads to its process, which is not trusted."""
 
     def __init__(self, worker: ServiceWorker, channel: socket.socket) -> None:
         self.channel = channel
         self._worker = worker
-        self._ended: Ended | None = None
+        self._ended: CallExit | None = None
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """While the call waits for the harness, its clock stands still."""
-        self._worker.tell(PAUSE)
+        """Pauses the clock while the call waits for the harness."""
+        self._worker.send(PAUSE)
         try:
             yield
         finally:
-            self._worker.tell(RESUME)
+            self._worker.send(RESUME)
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """While the harness waits for the call, in the middle of the other."""
-        self._worker.tell(RESUME)
+    def running(self) -> Iterator[None]:
+        """Runs the clock while the harness waits for the call, within `waiting`."""
+        self._worker.send(RESUME)
         try:
             yield
         finally:
-            self._worker.tell(PAUSE)
+            self._worker.send(PAUSE)
 
-    def end(self) -> Ended:
-        """Of a call that has answered: it ends by itself, or is ended."""
-        if self._ended is None and not self._worker.has_ended(_FAREWELL):
-            self._worker.tell(FINISH)
+    def end(self) -> CallExit:
+        """Waits for a call that has answered to exit, or kills it after a timeout."""
+        if self._ended is None and not self._worker.has_ended(_EXIT_TIMEOUT):
+            self._worker.send(FINISH)
         return self.ended()
 
-    def finish(self) -> Ended:
-        """Ends it now, whatever it is doing."""
+    def finish(self) -> CallExit:
+        """Kills the call."""
         if self._ended is None:
-            self._worker.tell(FINISH)
+            self._worker.send(FINISH)
         return self.ended()
 
-    def ended(self) -> Ended:
-        """How it ended, when it has."""
+    def ended(self) -> CallExit:
+        """How the call exited; waits for it."""
         if self._ended is None:
             self._ended = self._worker.ended()
         return self._ended
@@ -233,8 +233,8 @@ class ServiceCall:
 
 
 def _search_path() -> list[str]:
-    """Where the harness finds modules, ours among them; what of it is not shown is not there."""
-    return [*(os.path.abspath(place) for place in sys.path), str(Path(__file__).resolve().parents[2])]
+    """The harness's sys.path; folders that are not visible are ignored."""
+    return [*(os.path.abspath(path) for path in sys.path), str(Path(__file__).resolve().parents[2])]
 
 
 def _in_memory(content: bytes) -> int:
@@ -245,15 +245,15 @@ def _in_memory(content: bytes) -> int:
     return descriptor
 
 
-def _shut_down(line: socket.socket) -> None:
-    """Wakes up whoever waits for it, too."""
-    with suppress(OSError):  # the other side is gone
-        line.shutdown(socket.SHUT_RDWR)
+def _shutdown(connection: socket.socket) -> None:
+    """Shuts the socket down, which also wakes threads that wait for it."""
+    with suppress(OSError):  # the other side closed it
+        connection.shutdown(socket.SHUT_RDWR)
 
 
-def _forget(calls: socket.socket, verdicts: socket.socket, said: int, scratch: Path | None) -> None:
+def _release(calls: socket.socket, verdicts: socket.socket, stderr: int, scratch: Path | None) -> None:
     calls.close()
     verdicts.close()
-    os.close(said)
+    os.close(stderr)
     if scratch is not None:
         shutil.rmtree(scratch, ignore_errors=True)

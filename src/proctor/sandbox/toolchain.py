@@ -1,4 +1,4 @@
-"""Toolchains: where a language's tools are on this machine, and what they need to do their work in a sandbox."""
+"""Toolchains: locates the tools of a language, and what they need in the sandbox."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from proctor.sandbox.layout import SYSTEM_FOLDERS
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_PREPARED = "/tmp/.prepared"
-"""Stands for the prepared folder where nothing was prepared: the tools look there in vain, or fill it themselves."""
+"""The prepared folder if preparation failed: it does not exist."""
 
 END_CLASS = "ProctorEnd"
-"""On a JVM, the class that calls the main method of a source with tests: see `endings`."""
+"""On a JVM, the class that calls the main method of a source with tests; see `endings`."""
 
 
 class BuildSteps(Struct, frozen=True):
-    """What to write and to execute for one program. Commands begin with a full path or ``./``."""
+    """The file and the commands of one program. Commands start with a full path or ``./``."""
 
     file: str
     compile: tuple[str, ...]
@@ -39,17 +39,17 @@ class Toolchain(Struct, frozen=True):
 
     language: Language
     tools: Mapping[str, str]
-    """Where the first words of the commands are."""
+    """Paths of the commands."""
     folders: tuple[str, ...]
-    """Must be visible inside the sandbox, read-only, beyond the system's folders and /etc/alternatives."""
+    """Folders that must be visible in the sandbox besides those of the system."""
     path: str
-    """PATH inside the sandbox."""
+    """PATH in the sandbox."""
     home: str
 
-    def recipe(
+    def build_steps(
         self, source: str, memory_mib: int, prepared: str = NOT_PREPARED, extras: tuple[str, ...] = ()
     ) -> BuildSteps:
-        """``extras``: further words for the compiler."""
+        """The steps for one source; ``extras`` are further compiler arguments."""
         language = self.language
         names = SourceNames.of(source) if "{" in language.file else SourceNames()
         file = language.file.replace("{public}", names.public)
@@ -63,7 +63,7 @@ class Toolchain(Struct, frozen=True):
         )
 
     def preparation(self, script: str, memory_mib: int) -> BuildSteps:
-        """Runs a script in the working directory, which is then the prepared folder."""
+        """The steps that run a script in the prepared folder."""
         values = self._values(memory_mib, prepared="/tmp")
         return BuildSteps(
             file="",
@@ -80,7 +80,7 @@ class Toolchain(Struct, frozen=True):
 
 
 class SourceNames(Struct, frozen=True):
-    """The names that a Java or Scala source gives its file and the class to run."""
+    """The file name and main class of a Java or Scala source."""
 
     public: str = "Main"
     main: str = "Main"
@@ -102,7 +102,7 @@ class SourceNames(Struct, frozen=True):
         return cls(public or main, package + main)
 
 
-# Nothing in it looks far ahead in vain: this is read outside the sandbox, and a source may be made to take long.
+# Without backtracking: it runs outside the sandbox, on hostile sources.
 _JVM_TOKENS = re.compile(
     r'"""(?s:.*?)(?:"""|\Z)|"(?:\\.|[^"\\\n])*+"?|\'(?:\\.|[^\'\\\n])\'|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)'
     r"|(?P<brace>[{}])"
@@ -121,49 +121,49 @@ def _fill(word: str, values: Mapping[str, str]) -> str:
 
 
 def locate(language: Language, libraries: bool = False) -> Toolchain:
-    """The language's tools: the system's if it has them, else those on the user's PATH.
+    """Locates the tools of a language: those of the system, else those on the PATH.
 
-    With ``libraries`` those that programs of benchmarks use must be there too.
+    With ``libraries``, those that programs of benchmarks use must be installed, too.
     """
     tools: dict[str, str] = {}
-    shown = [folder for pattern in language.folders for folder in sorted(glob(pattern))]
-    for word in [*needed(language), *(language.libraries if libraries else ())]:
-        found = _find(word)
-        if found is None:
+    visible = [folder for pattern in language.folders for folder in sorted(glob(pattern))]
+    for word in [*required_tools(language), *(language.libraries if libraries else ())]:
+        path = _find(word)
+        if path is None:
             raise MissingToolchainError(language.name, word, language.packages, language.site)
-        if not (_is_system(found) and _is_system(found.resolve())):
+        if not (_is_system(path) and _is_system(path.resolve())):
             if (word,) == language.sysroot[:1]:
-                found = _ask_sysroot(language) / "bin" / found.name
-            shown += _surroundings(found)
-            if not any(found.is_relative_to(folder) for folder in shown):
-                found = found.resolve()
-        tools[word] = str(found)
-    first = Path(tools[needed(language)[0]])
+                path = _ask_sysroot(language) / "bin" / path.name
+            visible += _install_folders(path)
+            if not any(path.is_relative_to(folder) for folder in visible):
+                path = path.resolve()
+        tools[word] = str(path)
+    first = Path(tools[required_tools(language)[0]])
     outside = [str(Path(tool).parent) for tool in tools.values() if not _is_system(Path(tool))]
     return Toolchain(
         language=language,
         tools=tools,
-        folders=tuple(dict.fromkeys(shown)),
+        folders=tuple(dict.fromkeys(visible)),
         path=":".join(dict.fromkeys([*outside, SYSTEM_PATH])),
-        home=str(prefix(first.resolve())),
+        home=str(install_prefix(first.resolve())),
     )
 
 
-def needed(language: Language) -> list[str]:
-    """What must be there to run its programs: names of tools, or patterns of files."""
+def required_tools(language: Language) -> list[str]:
+    """Tools that its programs need: names, or patterns of files."""
     words = [command[0] for command in (language.compile, language.run) if command]
     return list(dict.fromkeys(word for word in [*words, *language.tools] if not word.startswith("./")))
 
 
-def prefix(tool: Path) -> Path:
-    """The folder that a tool was installed in, given where it really is."""
+def install_prefix(tool: Path) -> Path:
+    """The installation folder of a tool, given its real path."""
     return tool.parent.parent if tool.parent.name == "bin" else tool.parent
 
 
 def _find(tool: str) -> Path | None:
     if tool.startswith("/"):
         return next(map(Path, sorted(glob(tool))), None)
-    if tool == "python3":  # the one known to work, and to have the packages that the user wants
+    if tool == "python3":  # this Python, with its packages
         return Path(sys.executable)
     found = shutil.which(tool, path=SYSTEM_PATH) or shutil.which(tool)
     return Path(os.path.abspath(found)) if found else None
@@ -174,21 +174,21 @@ def _is_system(path: Path) -> bool:
 
 
 def _ask_sysroot(language: Language) -> Path:
-    """A version manager's launcher (rustup's, for instance) may be there without a version that it could start."""
+    """Asks a launcher, such as rustup's, for its tools; it may have none installed."""
     asked = subprocess.run(language.sysroot, capture_output=True, text=True, errors="replace", check=False)
     if asked.returncode or not asked.stdout.strip():
-        fault = f"does not start ({(asked.stderr.strip() or 'it says nothing').splitlines()[0]})"
+        fault = f"does not start ({(asked.stderr.strip() or 'no error message').splitlines()[0]})"
         raise MissingToolchainError(language.name, language.sysroot[0], language.packages, language.site, fault)
     return Path(asked.stdout.strip())
 
 
-def _surroundings(tool: Path) -> list[str]:
-    """What belongs to a tool outside the system's folders, but never a folder where the user keeps other things."""
+def _install_folders(tool: Path) -> list[str]:
+    """The folders of a tool outside the system, but not a shared folder of the user."""
     if str(tool) == sys.executable:
         own = [sys.prefix, sys.base_prefix]
     else:
         home = Path.home()
-        installed = prefix(tool.resolve())
+        installed = install_prefix(tool.resolve())
         shared = installed in (home, home / ".local") or home.is_relative_to(installed)
         own = [str(tool.resolve() if shared else installed)]
     return [folder for folder in own if not _is_system(Path(folder))]

@@ -1,4 +1,4 @@
-"""How a program fared."""
+"""Verdicts on programs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Outcome(StrEnum):
     CRASHED = "crashed"
     EXITED = "exited early"
     ERROR = "sandbox error"
-    """Says nothing about the program: the sandbox or the toolchain failed."""
+    """The sandbox or the toolchain failed; says nothing about the program."""
 
 
 class Mode(StrEnum):
-    """Where the tests ran, which says what a pass is worth."""
+    """Where the tests ran, which says whether a pass can be faked."""
 
     SPLIT = "split"
-    """In a process apart from the program; only plain data passed between them. A pass cannot be faked."""
+    """In the test runner; only plain data passed to and from the program. A pass cannot be faked."""
     IN_PROCESS = "in-process"
-    """In the program's own process, because the tests need more than calls. A hostile program could fake a pass."""
+    """In the program's process, because the tests need more than calls. A pass can be faked."""
     NONE = "exit status"
-    """The program was run as it is; its exit status decided."""
+    """The exit status of the program decided."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -36,14 +36,14 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Why: the assertion and the end of the traceback, the signal, the limit that was hit."""
     testing: Mode = Mode.NONE
     level: str = ""
-    """The sandbox's level, see `proctor.sandbox.isolation`."""
+    """The isolation level, see `proctor.sandbox.isolation`."""
     stdout: str = ""
     stderr: str = ""
-    """What the program wrote, up to the limit."""
+    """The output of the program, up to the limit."""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     memory_mib: float = 0.0
-    """The largest resident size of its largest process."""
+    """The peak resident size of its largest process."""
 
     @property
     def passed(self) -> bool:

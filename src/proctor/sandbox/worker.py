@@ -1,4 +1,4 @@
-"""One warden, seen from the harness: takes a job, gives back how it ended."""
+"""Workers: a worker runs one job at a time in its supervisor, and returns the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from proctor.sandbox.inside.frames import JOB, LARGEST_MESSAGE, MOST_DESCRIPTORS, attached
-from proctor.sandbox.isolation import IsolationLevel, Walls
+from proctor.sandbox.isolation import IsolationLevel, NamespaceBackend
 from proctor.sandbox.judgement import Exchange, ProcessExit
 from proctor.sandbox.layout import (
     ENVIRONMENT,
@@ -28,41 +28,40 @@ from proctor.sandbox.layout import (
     SCRATCH_BYTES,
     Layout,
     bubblewrap_command,
-    open_to_all,
     plan_layout,
-    readable,
+    readable_by_all,
+    visible_paths,
 )
 from proctor.sandbox.program import Limits
 
 SOURCES = str(Path(__file__).resolve().parents[2])
-# Imported here too, so that Python writes its compiled form down: inside, where the sources are read-only, it cannot,
-# and every worker would compile them anew.
+# Imported here, too, so that Python caches its bytecode: inside, sources are read-only.
 _INSIDE = "proctor.sandbox.inside.supervisor"
 _START = f"import sys; sys.path.insert(0, {SOURCES!r}); "
-# Far above any that a system hands out, and so many that two harnesses do not draw the same: the kernel counts
-# processes by user.
+# Above all UIDs in use, in a range so large that two harnesses do not draw the same: the
+# kernel counts processes per user.
 _FIRST_USER = 1_900_000_000
 _USERS = 240_000_000
-_FAREWELL = 5.0
+_EXIT_TIMEOUT = 5.0
 
 
 class WorkerError(Exception):
-    """The sandbox failed; the program is not to blame."""
+    """The sandbox failed, not the program."""
 
 
-def decoded(message: bytes) -> dict[str, Any]:
+def decode(message: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(message, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise WorkerError(f"the sandbox sent what cannot be read: {error}") from None
+        raise WorkerError(f"the sandbox sent invalid JSON: {error}") from None
 
 
 class SandboxWorker(ABC):
-    """What all workers do alike, wherever their warden lives."""
+    """Base class of local and container workers."""
 
     def __init__(self, process: subprocess.Popen[bytes], jobs: socket.socket, folders: Iterable[str]) -> None:
         self.folders = frozenset(folders)
-        """What its programs can see because it was asked for."""
+        """Extra folders that its programs can read."""
         self._process = process
         self._jobs = jobs
         self._loop = asyncio.get_running_loop()
@@ -70,7 +69,7 @@ class SandboxWorker(ABC):
     async def exchange(self, job: dict[str, Any], limits: Limits, blob: bytes = b"") -> Exchange:
         try:
             body = msgspec.json.encode(job)
-        except UnicodeEncodeError:  # half a surrogate pair; the program shall fail by it, not we
+        except UnicodeEncodeError:  # a lone surrogate: the program fails, not the sandbox
             body = json.dumps(job).encode()
         header = JOB.pack(
             limits.seconds, limits.ceiling, limits.memory_mib << 20, limits.output_kib << 10, limits.disk_mib << 20,
@@ -81,7 +80,7 @@ class SandboxWorker(ABC):
         product = b""
         while True:
             message, content = await self._next_message()
-            if "outcome" in message:  # the examiner's word comes first, the warden's last
+            if "outcome" in message:  # the test runner's report; the supervisor's follows
                 report, product = message, content
                 continue
             end = msgspec.convert(message, ProcessExit)
@@ -90,15 +89,15 @@ class SandboxWorker(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Ends it in an orderly way: the warden leaves when nobody can send it anything any more."""
+        """Closes the job channel, upon which the supervisor exits."""
 
     @abstractmethod
     async def kill(self) -> None:
-        """Ends it, whatever it is doing, and all that it has started."""
+        """Kills it with all its processes."""
 
     @abstractmethod
     async def _next_message(self) -> tuple[dict[str, Any], bytes]:
-        """With what is attached to it."""
+        """The next message, with its attachments."""
 
     async def _send(self, data: bytes) -> None:
         try:
@@ -108,24 +107,27 @@ class SandboxWorker(ABC):
                 sent = 0
             if sent < len(data):
                 await self._loop.sock_sendall(self._jobs, memoryview(data)[sent:])
-        except OSError:  # nobody listens any more
-            raise WorkerError(self._last_words()) from None
+        except OSError:  # the supervisor exited
+            raise WorkerError(self._error_line()) from None
 
-    def _last_words(self) -> str:
-        """Why it failed, as it said itself."""
+    def _error_line(self) -> str:
+        """The last line of its stderr, which says why it failed."""
         self._process.kill()
         assert self._process.stderr is not None
-        os.set_blocking(self._process.stderr.fileno(), False)  # somebody may still hold it open
-        said = (self._process.stderr.read() or b"").decode(errors="replace").splitlines()
-        return next((line for line in reversed(said) if self._tells(line)), "the sandbox ended without a word")
+        os.set_blocking(self._process.stderr.fileno(), False)  # another process may hold it open
+        lines = (self._process.stderr.read() or b"").decode(errors="replace").splitlines()
+        return next(
+            (line for line in reversed(lines) if self._is_informative(line)),
+            "the sandbox exited without an error message",
+        )
 
-    def _tells(self, line: str) -> bool:
-        """Whether a line of its last words is worth repeating."""
+    def _is_informative(self, line: str) -> bool:
+        """Whether a line of stderr may explain the failure."""
         return bool(line.strip())
 
 
 class LocalWorker(SandboxWorker):
-    """On this machine."""
+    """A worker on this machine."""
 
     def __init__(
         self,
@@ -158,21 +160,21 @@ class LocalWorker(SandboxWorker):
         ours_verdicts.setblocking(False)
         worker = cls(process, ours_jobs, ours_verdicts, folders, scratch)
         try:
-            await worker._next_message()  # it is ready
+            await worker._next_message()  # the ready message
         except BaseException:
             await worker.kill()
             raise
         return worker
 
     async def close(self) -> None:
-        if self._process.returncode is not None:  # done already: it was being closed when something went wrong
+        if self._process.returncode is not None:  # closed before
             return
-        self._hang_up()
+        self._disconnect()
         ended = asyncio.Event()
         end = os.pidfd_open(self._process.pid)
         self._loop.add_reader(end, ended.set)
         try:
-            async with asyncio.timeout(_FAREWELL):
+            async with asyncio.timeout(_EXIT_TIMEOUT):
                 await ended.wait()
         except TimeoutError:
             pass
@@ -180,24 +182,24 @@ class LocalWorker(SandboxWorker):
             self._loop.remove_reader(end)
             os.close(end)
             self._process.kill()
-            self._bury()
+            self._reap()
 
     async def kill(self) -> None:
-        if self._scratch:  # without namespaces, in which the kernel would do it, the warden has to end its processes
+        if self._scratch:  # without namespaces the supervisor kills its processes
             await self.close()
             return
-        self._hang_up()
+        self._disconnect()
         self._process.kill()
-        self._bury()
+        self._reap()
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._jobs.fileno() < 0:
             return
         self._loop.remove_reader(self._verdicts)
         self._jobs.close()
         self._verdicts.close()
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
@@ -218,9 +220,9 @@ class LocalWorker(SandboxWorker):
     async def _next_message(self) -> tuple[dict[str, Any], bytes]:
         data, descriptors = await self._messages.get()
         if not data:
-            raise WorkerError(self._last_words())
+            raise WorkerError(self._error_line())
         try:
-            message = decoded(data)
+            message = decode(data)
             return message, attached(message, descriptors)
         finally:
             for descriptor in descriptors:
@@ -228,13 +230,13 @@ class LocalWorker(SandboxWorker):
 
 
 def make_scratch(level: IsolationLevel, layout: Layout) -> Path | None:
-    """A working folder on the machine's own disk, where no namespace has one; checks that the level can be had."""
+    """A scratch folder on disk for a level without namespaces; raises if it is not safe."""
     if level.namespaces:
         return None
-    if level.safe and os.getuid() == 0 and not open_to_all(layout):
+    if level.safe and os.getuid() == 0 and not readable_by_all(layout):
         raise WorkerError("this Python lies in a folder that other users cannot enter, so programs would run as root")
     folder = Path(tempfile.mkdtemp(prefix="proctor-"))
-    folder.chmod(0o1777)  # like the system's own: the program may be another user
+    folder.chmod(0o1777)  # like /tmp: the program may be another user
     return folder
 
 
@@ -242,24 +244,24 @@ def launch(
     inside: str,
     level: IsolationLevel,
     layout: Layout,
-    handed: list[int],
+    descriptors: list[int],
     scratch: Path | None,
-    more: Mapping[str, Any] | None = None,
+    extra_plan: Mapping[str, Any] | None = None,
     path: str = ENVIRONMENT["PATH"],
     stderr: int = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
-    """Starts a Python that goes behind the walls of this level and calls `main` of a module of ours there.
+    """Starts a Python process that isolates itself and calls `main` of the module `inside`.
 
-    `handed`: descriptors, in ascending order. `more`: what that module wants to find in its plan.
+    `descriptors` are in ascending order. `extra_plan` is added to the plan of the module.
     """
     environment = {**ENVIRONMENT, "PATH": path}
     if scratch is not None:
         environment |= {"HOME": str(scratch), "TMPDIR": str(scratch)}
-    files = files_in_memory(layout) if level.walls is Walls.BUBBLEWRAP else {}
+    files = files_in_memory(layout) if level.namespace_backend is NamespaceBackend.BUBBLEWRAP else {}
     importlib.import_module(inside)
-    command = command_of(inside, level, layout, handed, scratch, files, more or {})
+    command = command_of(inside, level, layout, descriptors, scratch, files, extra_plan or {})
     try:
-        return _launch(command, [*handed, *files], environment, stderr)
+        return _launch(command, [*descriptors, *files], environment, stderr)
     except OSError as error:
         raise WorkerError(str(error)) from None
     finally:
@@ -267,15 +269,17 @@ def launch(
             os.close(descriptor)
 
 
-def _launch(command: list[str], handed: list[int], environment: dict[str, str], stderr: int) -> subprocess.Popen[bytes]:
+def _launch(
+    command: list[str], descriptors: list[int], environment: dict[str, str], stderr: int
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        command, pass_fds=handed, env=environment, start_new_session=True,
+        command, pass_fds=descriptors, env=environment, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
     )  # fmt: skip
 
 
 def files_in_memory(layout: Layout) -> dict[int, str]:
-    """The small files of the room, where bubblewrap can take them from."""
+    """The generated files of the layout, as memfds for bubblewrap."""
     files = {}
     for name, content in layout.files.items():
         descriptor = os.memfd_create("file")
@@ -289,42 +293,42 @@ def command_of(
     inside: str,
     level: IsolationLevel,
     layout: Layout,
-    handed: list[int],
+    descriptors: list[int],
     scratch: Path | None,
     files: dict[int, str],
-    more: Mapping[str, Any],
+    extra_plan: Mapping[str, Any],
 ) -> list[str]:
     as_root = os.getuid() == 0
-    own_users = as_root and (level.namespaces or open_to_all(layout))
-    examiner_user = _FIRST_USER + 2 * secrets.randbelow(_USERS // 2)
+    own_users = as_root and (level.namespaces or readable_by_all(layout))
+    test_runner_user = _FIRST_USER + 2 * secrets.randbelow(_USERS // 2)
     plan: dict[str, Any] = {
-        "walls": level.walls,
-        "descriptors": handed,
+        "namespace_backend": level.namespace_backend,
+        "descriptors": descriptors,
         "scratch": str(scratch or SCRATCH),
         "scratch_bytes": SCRATCH_BYTES,
         "folders": layout.folders,
         "links": layout.links,
         "files": layout.files,
         "packages": layout.packages,
-        "islands": layout.islands,
+        "mount_points": layout.mount_points,
         "hidden": layout.hidden,
         "pid_namespace": level.namespaces,
         "user_namespace": level.namespaces and not as_root,
-        "examiner_user": examiner_user if own_users else None,
-        "subject_user": examiner_user + 1 if own_users else None,
+        "test_runner_user": test_runner_user if own_users else None,
+        "program_user": test_runner_user + 1 if own_users else None,
         "seccomp": level.seccomp,
         "landlock": bool(level.landlock),
         "without_mounts": bool(level.landlock) and not level.namespaces,
-        "readable": ["/"] if level.namespaces else [*readable(layout), "/proc"],
+        "readable": ["/"] if level.namespaces else [*visible_paths(layout), "/proc"],
         "listable": [] if level.namespaces else layout.folders,
-        **more,
+        **extra_plan,
     }
     start = f"{_START}from {inside} import main; main()"
     command = [os.path.abspath(sys.executable), "-I", "-S", "-c", start, msgspec.json.encode(plan).decode()]
-    if level.walls is Walls.BUBBLEWRAP:
+    if level.namespace_backend is NamespaceBackend.BUBBLEWRAP:
         bubblewrap = shutil.which("bwrap")
         assert bubblewrap is not None
-        room = bubblewrap_command(
+        wrapper = bubblewrap_command(
             bubblewrap,
             layout,
             as_root,
@@ -333,5 +337,5 @@ def command_of(
             binds=plan.get("binds", ()),
             devices=plan.get("devices", ()),
         )
-        command = [*room, *command]
+        command = [*wrapper, *command]
     return command

@@ -1,4 +1,4 @@
-"""In the harness: has the task's foreign code called behind the walls, and does for it what it cannot do there."""
+"""The harness side of scoring workers: calls foreign code, and runs programs for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from proctor.core.errors import ProctorError, UsageError
 from proctor.core.types import Output, Sample
 from proctor.sandbox import Limits, Program, Verdict
 from proctor.sandbox.inside import wire
-from proctor.sandbox.service import Ended, ServiceCall, ServiceWorker
+from proctor.sandbox.service import CallExit, ServiceCall, ServiceWorker
 from proctor.sandbox.worker import WorkerError
 
 if TYPE_CHECKING:
@@ -33,48 +33,48 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LARGEST = 64 << 20  # bytes of a message, and so many times what was sent to the call
-_TIMES = 16
-_PROGRAMS = 10_000  # that a call may have run for each generation
-_PROGRAM_SECONDS = 7200.0  # that these may take by their limits: a text could have programs sleep for days
-# What a call may want for a program, whatever it says.
-_MOST = Limits(
+_MAX_MESSAGE = 64 << 20  # bytes of a message, plus a multiple of the request
+_REQUEST_FACTOR = 16
+_MAX_PROGRAMS = 10_000  # per generation
+_MAX_PROGRAM_SECONDS = 7200.0  # sum of their time limits, per generation
+# The largest limits that a call may set for a program.
+_MAX_LIMITS = Limits(
     seconds=3600, wall_seconds=7200, memory_mib=1 << 16, output_kib=1 << 20, disk_mib=1 << 14, processes=4096
 )
 _PROCESSES = 512
 _MEMORY_MIB = 4096
 _SIGNALS = {int(number) for number in signal.Signals}
-_UNSHOWN = re.compile(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]")
+_CONTROL_CHARACTERS = re.compile(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]")
 
 
 class TaskCodeError(Exception):
-    """An error of the task's own code; of the kind, with the text, that it had there."""
+    """An error in the task's code, with its class name and message."""
 
 
 class _UsageFailedError(Exception):
-    """The task's own code says that it was used wrongly."""
+    """The task's code raised a usage error."""
 
 
 class _UnjudgedError(Exception):
-    """The call could not make a trial of a verdict."""
+    """The call failed to make a trial of a verdict."""
 
 
 class Scoring:
-    """The workers of one task. From any thread, also many calls at once."""
+    """The scoring workers of one task; thread-safe."""
 
     def __init__(self, task: Task, config: RunConfig) -> None:
         self._task = task
         self._config = config
-        most = config.workers or machine.cores()
-        self._threads = ThreadPoolExecutor(most, thread_name_prefix="proctor-scoring")
-        self._pool = ScoringPool(most, partial(contents_of, task, config), unsafe=config.unsafe)
+        max_workers = config.workers or machine.cores()
+        self._threads = ThreadPoolExecutor(max_workers, thread_name_prefix="proctor-scoring")
+        self._pool = ScoringPool(max_workers, partial(contents_of, task, config), unsafe=config.unsafe)
 
     def close(self) -> None:
         self._pool.close()
         self._threads.shutdown()
 
     async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
-        """In one of as many threads as there are workers, so that none of the loop's own waits for programs."""
+        """Runs a function in a thread of this pool, which has one per worker."""
         self._pool.prepare()
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args))
 
@@ -85,7 +85,7 @@ class Scoring:
     def score(
         self, sample: Sample, outputs: Sequence[Output], runner: Runner
     ) -> tuple[list[str], dict[str, float] | Exception]:
-        """The generations, and their metrics, or why these could not be counted."""
+        """The generations, and their metrics or an error."""
         reply = self._call(messages.ScoreOutputs(sample, tuple(outputs)), len(outputs), runner)
         scored = _expected(reply, messages.Scored, len(outputs))
         if scored.failed is not None:
@@ -111,11 +111,14 @@ class Scoring:
         return _expected(reply, messages.Programs, len(generations)).programs
 
     def _call(self, request: messages.Request, generations: int, runner: Runner | None) -> messages.Reply:
-        """A failure by which the whole run should end is one that a blank text has, too: no model wrote that."""
+        """A usage error ends the run only if it also occurs with empty outputs.
+
+        Otherwise an output of a model could end the run.
+        """
         try:
             return self._attempt(request, generations, runner)
         except _UsageFailedError as failure:
-            if str(failure) == self._failure_of(_blank(request), generations, runner):
+            if str(failure) == self._failure_of(_with_empty_outputs(request), generations, runner):
                 raise UsageError(str(failure)) from None
             raise TaskCodeError(str(failure)) from None
 
@@ -143,12 +146,12 @@ class Scoring:
         with worker.call(limits) as call:
             conversation = _Conversation(call, self._task, runner, generations)
             try:
-                reply = conversation.hold(request)
-            except messages.GarbledError as error:
+                reply = conversation.run(request)
+            except messages.InvalidMessageError as error:
                 call.finish()
-                raise TaskCodeError(f"it answered with what is no answer: {error}") from None
+                raise TaskCodeError(f"its answer is not valid: {error}") from None
             except (wire.BrokenMessageError, OSError):
-                _raise_end(call.end(), limits)
+                _raise_exit(call.end(), limits)
             self._show(call.end())
         if isinstance(reply, messages.ScoringFailure):
             if reply.usage:
@@ -166,38 +169,38 @@ class Scoring:
             processes=_PROCESSES,
         )
 
-    def _show(self, ended: Ended) -> None:
-        """What it printed, without what could do something to a terminal."""
+    def _show(self, ended: CallExit) -> None:
+        """Prints its output without control characters."""
         for text, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):
             if text:
-                stream.write(_UNSHOWN.sub("", text))
+                stream.write(_CONTROL_CHARACTERS.sub("", text))
                 stream.flush()
 
 
 class _Conversation:
-    """What one call and the harness say to each other. The call may say anything."""
+    """The conversation with one call, which may send anything."""
 
     def __init__(self, call: ServiceCall, task: Task, runner: Runner | None, generations: int) -> None:
         self._call = call
         self._task = task
         self._runner = runner
-        self._line = call.channel.fileno()
-        self._programs_left = _PROGRAMS * max(1, generations)
-        self._seconds_left = _PROGRAM_SECONDS * max(1, generations)
-        self._most = _LARGEST
+        self._fd = call.channel.fileno()
+        self._programs_left = _MAX_PROGRAMS * max(1, generations)
+        self._seconds_left = _MAX_PROGRAM_SECONDS * max(1, generations)
+        self._most = _MAX_MESSAGE
 
-    def hold(self, request: messages.Request) -> messages.Reply:
+    def run(self, request: messages.Request) -> messages.Reply:
         body = _pickled(request)
-        self._most += _TIMES * len(body)
-        wire.send(self._line, body)
+        self._most += _REQUEST_FACTOR * len(body)
+        wire.send(self._fd, body)
         while True:
             match reply := self._receive():
                 case messages.RunPrograms():
                     self._run(reply)
-                case messages.WantDataset():
-                    messages.send_trusted(self._line, messages.Dataset(self._dataset()))
+                case messages.RequestDataset():
+                    messages.send_trusted(self._fd, messages.Dataset(self._dataset()))
                 case messages.Judged():
-                    raise messages.GarbledError("nothing was there to be judged")
+                    raise messages.InvalidMessageError("a trial without a program")
                 case _:
                     return reply
 
@@ -208,45 +211,45 @@ class _Conversation:
             raise _UsageFailedError(str(error)) from None
 
     def _receive(self) -> messages.Reply:
-        return messages.receive_plain(self._line, self._most)
+        return messages.receive_plain(self._fd, self._most)
 
     def _run(self, request: messages.RunPrograms) -> None:
         self._programs_left -= len(request.programs)
         if self._programs_left < 0:
-            raise messages.GarbledError("it wants too many programs to be run")
-        limits = _bounded(request.limits)
+            raise messages.InvalidMessageError("it requests too many programs")
+        limits = _clamp(request.limits)
         self._seconds_left -= limits.seconds * len(request.programs)
         if self._seconds_left < 0:
-            raise messages.GarbledError("it wants programs to be run for too long")
+            raise messages.InvalidMessageError("its programs may run for too long")
         judge = self._judged_there(request.programs) if request.judged else trial_of
         try:
             if self._runner is None:
-                raise UsageError(f"{self._task.name}: programs are run by process_results alone.")
+                raise UsageError(f"{self._task.name}: only process_results may run programs.")
             with self._call.waiting():
                 trials = self._runner.run(request.programs, limits, judge)
         except _UnjudgedError:
-            messages.send_trusted(self._line, messages.Abandoned())
+            messages.send_trusted(self._fd, messages.Abandoned())
         except ProctorError as error:
             raise _UsageFailedError(str(error)) from None
         else:
-            messages.send_trusted(self._line, messages.Trials(trials))
+            messages.send_trusted(self._fd, messages.Trials(trials))
 
     def _judged_there(self, programs: list[Program]) -> Callable[[Program, Verdict], Trial]:
         numbers = {id(program): number for number, program in enumerate(programs)}
 
         def judge(program: Program, verdict: Verdict) -> Trial:
-            natural = trial_of(program, verdict)
-            messages.send_trusted(self._line, messages.ToJudge(numbers[id(program)], verdict))
-            with self._call.at_work():
+            own_trial = trial_of(program, verdict)
+            messages.send_trusted(self._fd, messages.ToJudge(numbers[id(program)], verdict))
+            with self._call.running():
                 while isinstance(reply := self._receive(), messages.RunPrograms):
-                    self._run(reply)  # it may take other programs to judge this one
+                    self._run(reply)  # judging may run other programs
             if not isinstance(reply, messages.Judged):
-                raise messages.GarbledError("a trial was expected")
+                raise messages.InvalidMessageError("a trial was expected")
             if reply.trial is None:
                 raise _UnjudgedError
-            if reply.trial.passed and not natural.passed:
-                raise messages.GarbledError("a program that failed is said to have passed")
-            return msgspec.structs.replace(reply.trial, program=digest(program), testing=natural.testing)
+            if reply.trial.passed and not own_trial.passed:
+                raise messages.InvalidMessageError("a failed program is reported as passed")
+            return msgspec.structs.replace(reply.trial, program=digest(program), testing=own_trial.testing)
 
         return judge
 
@@ -257,20 +260,20 @@ def _pickled(request: messages.Request) -> bytes:
     except Exception:
         if not isinstance(request, messages.CountResults):
             raise
-        return pickle.dumps(msgspec.structs.replace(request, references=None))  # the task there can make them, too
+        return pickle.dumps(msgspec.structs.replace(request, references=None))  # the task there has them, too
 
 
-def _bounded(limits: Limits) -> Limits:
-    """No more than makes sense for any program."""
-    asked, most = msgspec.structs.asdict(limits), msgspec.structs.asdict(_MOST)
+def _clamp(limits: Limits) -> Limits:
+    """Clamps the limits to the largest ones."""
+    asked, most = msgspec.structs.asdict(limits), msgspec.structs.asdict(_MAX_LIMITS)
     known = {name: value for name, value in asked.items() if value is not None}
     if not all(math.isfinite(value) and value > 0 for value in known.values()):
-        raise messages.GarbledError("limits that are no numbers above 0")
+        raise messages.InvalidMessageError("limits must be numbers above 0")
     return Limits(**{name: min(value, most[name]) for name, value in known.items()})
 
 
-def _blank(request: messages.Request) -> messages.Request:
-    """The same about texts that nobody wrote."""
+def _with_empty_outputs(request: messages.Request) -> messages.Request:
+    """The same request with empty outputs."""
     if isinstance(request, messages.ReadOutputs | messages.ScoreOutputs):
         blank = tuple(msgspec.structs.replace(output, text="") for output in request.outputs)
         return msgspec.structs.replace(request, outputs=blank)
@@ -296,7 +299,7 @@ def _metrics(found: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def _error(failed: messages.ScoringFailure) -> TaskCodeError:
-    """Under the name that it had there, with the traceback that it had there."""
+    """The error with its class name and its traceback in the call."""
     name = failed.kind if failed.kind.isidentifier() and len(failed.kind) <= 100 else "TaskCodeError"
     error: TaskCodeError = type(name, (TaskCodeError,), {})(failed.message)
     if failed.trace:
@@ -304,8 +307,8 @@ def _error(failed: messages.ScoringFailure) -> TaskCodeError:
     return error
 
 
-def _raise_end(ended: Ended, limits: Limits) -> NoReturn:
-    """Why a call ended without an answer."""
+def _raise_exit(ended: CallExit, limits: Limits) -> NoReturn:
+    """Raises the reason why a call exited without an answer."""
     match ended.end.stopped:
         case "timeout" | "wall":
             failed = "TimeoutError", f"it took more than {limits.seconds:g} seconds"
@@ -314,14 +317,16 @@ def _raise_end(ended: Ended, limits: Limits) -> NoReturn:
         case "output":
             failed = "OutputError", f"it printed more than {limits.output_kib} KiB"
         case _:
-            failed = "EndedError", _told(ended)
+            failed = "EndedError", _exit_message(ended)
     raise _error(messages.ScoringFailure(*failed))
 
 
-def _told(ended: Ended) -> str:
+def _exit_message(ended: CallExit) -> str:
     status = ended.end.status
     if status is None:
-        return "it hung up without an answer, or said more than fits into one"
+        return "it closed the connection without an answer, or its answer is too long"
     if status < 0:
-        return f"its process was ended by {signal.Signals(-status).name}" if -status in _SIGNALS else "its process died"
-    return f"its process ended without an answer, with exit status {status}"
+        return (
+            f"its process was killed by {signal.Signals(-status).name}" if -status in _SIGNALS else "its process died"
+        )
+    return f"its process exited without an answer, with status {status}"

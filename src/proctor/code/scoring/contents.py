@@ -1,4 +1,4 @@
-"""What a scoring worker is given of a task: where its class lies, its attributes, and what it may read."""
+"""The payload of a scoring worker: the task's class, attributes and readable paths."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import msgspec
 from proctor.code import foreign
 from proctor.code.rows import Table
 from proctor.code.scoring.messages import Contents
-from proctor.code.scoring.pool import Load
+from proctor.code.scoring.pool import WorkerPayload
 from proctor.core.config import RunConfig, user_path
 
 if TYPE_CHECKING:
     from proctor.code.task import Task
 
-# Of this process alone, or made anew there.
-_LEFT_OUT = ("sandbox", "artifacts", "settings", "get_dataset", "_config", "_scoring", "_environment")
-_LARGE = 256 << 20  # bytes of a data set of the hub's client that are left in their files
+# Bound to this process, or made anew in the worker.
+_NOT_SENT = ("sandbox", "artifacts", "settings", "get_dataset", "_config", "_scoring", "_environment")
+_LARGE_DATASET = 256 << 20  # bytes from which a data set stays in its files
 
 
-def contents_of(task: Task, config: RunConfig) -> Load:
-    task.rows()  # they go along, so that nobody has to ask a hub there
-    state = {name: value for name, value in vars(task).items() if name not in _LEFT_OUT}
+def contents_of(task: Task, config: RunConfig) -> WorkerPayload:
+    task.rows()  # the worker has no network to load them
+    state = {name: value for name, value in vars(task).items() if name not in _NOT_SENT}
     data = task._given.file and str(user_path(task._given.file).resolve())
     files = _Files()
     try:
@@ -36,23 +36,23 @@ def contents_of(task: Task, config: RunConfig) -> Load:
         origin=foreign.origin_of(task),
         settings=msgspec.structs.asdict(task.settings),
         data=data,
-        config=msgspec.structs.replace(config, store=None, out=None),  # a store's address may hold a password
+        config=msgspec.structs.replace(config, store=None, out=None),  # a store's URL may contain a password
         state=body,
         complete=complete,
     )
-    shown = foreign.places_of(task) | foreign.search_places() | files.names | ({data} if data else set())
-    return Load(task.name, pickle.dumps(contents), sorted(place for place in shown if Path(place).exists()))
+    visible = foreign.code_paths(task) | foreign.search_paths() | files.names | ({data} if data else set())
+    return WorkerPayload(task.name, pickle.dumps(contents), sorted(path for path in visible if Path(path).exists()))
 
 
 class _Files:
-    """Those that pickled rows refer to."""
+    """The files that pickled rows refer to."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
 
 
 class _Pickler(pickle.Pickler):
-    """Data sets of the hub's client become plain rows, so that a worker need not import it; large ones stay files."""
+    """Pickles data sets of `datasets` as plain rows; large ones stay in their files."""
 
     def __init__(self, file: io.BytesIO, files: _Files) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -65,7 +65,7 @@ class _Pickler(pickle.Pickler):
             return dict, (dict(value),)
         if not hasattr(value, "to_list"):
             return NotImplemented
-        if getattr(getattr(value, "data", None), "nbytes", 0) > _LARGE:
+        if getattr(getattr(value, "data", None), "nbytes", 0) > _LARGE_DATASET:
             self._files.names |= {entry["filename"] for entry in value.cache_files}
             return NotImplemented
         return Table, (value.to_list(),)

@@ -1,7 +1,7 @@
-"""What passes between the harness and a call of task code.
+"""The messages between the harness and a call of foreign task code.
 
-From the harness, which is trusted, it is pickled. What comes back may have been written by a model: it is JSON, of
-these kinds and no others, and nothing in it is believed beyond that.
+Messages of the trusted harness are pickled. Those of the call are untrusted: JSON of the
+types below.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from proctor.sandbox import Limits, Program, Verdict
 from proctor.sandbox.inside import wire
 
 
-class GarbledError(Exception):
-    """What came is none of the messages."""
+class InvalidMessageError(Exception):
+    """The message is not valid."""
 
 
 class Contents(Struct, frozen=True):
-    """What a worker is started with."""
+    """The payload of a worker."""
 
     origin: Origin
     settings: dict[str, Any]
@@ -35,10 +35,10 @@ class Contents(Struct, frozen=True):
     state: bytes
     """The task's attributes, pickled."""
     complete: bool
-    """Whether these are all. If not, the task has to be made anew."""
+    """Whether `state` has all attributes. If not, the worker builds the task anew."""
 
 
-# What a call is asked for, first of all.
+# Requests: the first message to a call.
 
 
 class ReadOutputs(Struct, frozen=True):
@@ -49,24 +49,24 @@ class ReadOutputs(Struct, frozen=True):
 
 
 class ScoreOutputs(Struct, frozen=True):
-    """The same, and the metrics of this one problem."""
+    """The generation of each output, and the metrics of the sample."""
 
     sample: Sample
     outputs: tuple[Output, ...]
 
 
 class CountResults(Struct, frozen=True):
-    """The metrics of these problems."""
+    """The metrics of these samples."""
 
     indices: tuple[int, ...]
     generations: list[list[str]]
     references: list[Any] | None
-    """None where they cannot be sent: the task has them, too."""
+    """None if they cannot be pickled: the task has them, too."""
     final: bool
 
 
 class MakePrograms(Struct, frozen=True):
-    """What is run to judge each generation of a problem."""
+    """The program of each generation of a sample."""
 
     index: int
     generations: list[str]
@@ -74,7 +74,7 @@ class MakePrograms(Struct, frozen=True):
 
 Request = ReadOutputs | ScoreOutputs | CountResults | MakePrograms
 
-# What the harness answers in the middle of a call.
+# Answers of the harness during a call.
 
 
 class ToJudge(Struct, frozen=True):
@@ -87,39 +87,39 @@ class Trials(Struct, frozen=True):
 
 
 class Abandoned(Struct, frozen=True):
-    """Nothing more comes of the programs: the call could not judge one of them."""
+    """The harness stopped, because the call could not judge a program."""
 
 
 class Dataset(Struct, frozen=True):
     rows: bytes
 
 
-# What a call says.
+# Messages of a call.
 
 
 class RunPrograms(Struct, frozen=True, tag=True):
     programs: list[Program]
     limits: Limits
     judged: bool
-    """Whether the call wants to see the verdicts, to make trials of them itself."""
+    """Whether the call makes the trials of the verdicts itself."""
 
 
 class Judged(Struct, frozen=True, tag=True):
     trial: Trial | None
-    """None: it could not."""
+    """None if the call failed to judge."""
 
 
-class WantDataset(Struct, frozen=True, tag=True):
-    """The data set that the task is made of."""
+class RequestDataset(Struct, frozen=True, tag=True):
+    """Requests the data set of the task."""
 
 
 class ScoringFailure(Struct, frozen=True, tag=True):
     kind: str
-    """Of the exception, by its class."""
+    """The class name of the exception."""
     message: str
     trace: str = ""
     usage: bool = False
-    """Whether it says that it was used wrongly, and so would fail every time."""
+    """Whether it is a usage error, which occurs every time."""
 
 
 class GenerationTexts(Struct, frozen=True, tag=True):
@@ -141,44 +141,44 @@ class Programs(Struct, frozen=True, tag=True):
     programs: list[Program]
 
 
-Reply = RunPrograms | Judged | WantDataset | ScoringFailure | GenerationTexts | Scored | Counted | Programs
+Reply = RunPrograms | Judged | RequestDataset | ScoringFailure | GenerationTexts | Scored | Counted | Programs
 _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _DETAIL = 10_000
 
 
-def send_trusted(line: int, message: Any) -> None:
-    wire.send(line, pickle.dumps(message))
+def send_trusted(fd: int, message: Any) -> None:
+    wire.send(fd, pickle.dumps(message))
 
 
-def receive_trusted(line: int) -> Any:
-    """In a call, of the harness."""
-    return pickle.loads(wire.receive(line, (1 << 32) - 1))
+def receive_trusted(fd: int) -> Any:
+    """Receives a message of the harness, in a call."""
+    return pickle.loads(wire.receive(fd, (1 << 32) - 1))
 
 
-def send_plain(line: int, message: Reply) -> None:
+def send_plain(fd: int, message: Reply) -> None:
     try:
         body = msgspec.json.encode(message)
-    except UnicodeEncodeError:  # half a character, which msgspec does not write
+    except UnicodeEncodeError:  # lone surrogates, which msgspec does not encode
         body = json.dumps(msgspec.to_builtins(message)).encode()
-    wire.send(line, body)
+    wire.send(fd, body)
 
 
-def receive_plain(line: int, most: int) -> Reply:
-    """In the harness, of a call: any bytes may come."""
-    body = wire.receive(line, most)
+def receive_plain(fd: int, most: int) -> Reply:
+    """Receives a message of a call, in the harness: any bytes may come."""
+    body = wire.receive(fd, most)
     try:
         try:
             reply = _DECODER.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):  # it may be JSON as Python writes it
+        except (msgspec.DecodeError, UnicodeDecodeError):  # JSON with NaN or lone surrogates
             reply = msgspec.convert(json.loads(body), Reply)
     except (ValueError, RecursionError, TypeError) as error:
-        raise GarbledError(f"{type(error).__name__}: {error}") from None
+        raise InvalidMessageError(f"{type(error).__name__}: {error}") from None
     return reply
 
 
 def failure(error: BaseException, trace: str, usage: bool) -> ScoringFailure:
     try:
         message = str(error)
-    except BaseException as second:  # an exception may be broken, too
-        message = f"(its text cannot be had: {type(second).__name__})"
+    except BaseException as second:  # __str__ may raise
+        message = f"(without a message: {type(second).__name__})"
     return ScoringFailure(type(error).__name__, message[:_DETAIL], trace[-_DETAIL:], usage)

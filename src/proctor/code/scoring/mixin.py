@@ -1,4 +1,4 @@
-"""The part of a code task that has methods of foreign code, which see what a model wrote, called in a worker."""
+"""Runs foreign methods of a code task, which process outputs, in a scoring worker."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.code import foreign
 from proctor.core.config import RunConfig
-from proctor.sandbox.isolation import rungs
+from proctor.sandbox.isolation import levels
 
 if TYPE_CHECKING:
     from proctor.code.scoring.client import Scoring
 
-READING = ("check_fn", "generation", "postprocess_generation", "read_chat")
-"""Methods that make a generation of an output."""
+READING_METHODS = ("check_fn", "generation", "postprocess_generation", "read_chat")
+"""Methods that turn an output into a generation."""
 
 
 class ScoringMixin:
-    """Knows which methods of the task are called in a worker, and has that worker."""
+    """Decides which methods of the task run in a worker, and owns its pool."""
 
     scoring_timeout: float = 60.0
-    """Seconds that foreign code may take to score a generation, without the programs that metrics run for it."""
+    """Seconds for foreign code to score a generation, without its programs."""
     ask_for_dataset: Callable[[], Any] | None = None
-    """In a worker: asks the harness for the data set that the task is made of."""
+    """In a worker: requests the data set of the task from the harness."""
 
     name: str
     _config: RunConfig
@@ -32,19 +32,19 @@ class ScoringMixin:
     _in_worker = False
 
     def enter_worker(self) -> None:
-        """This is the task of a worker: what it is asked to do, it does itself."""
+        """Marks the task of a worker, which runs its methods itself."""
         self._in_worker = True
         self.get_dataset = lambda: self._rows
 
     def uses_worker(self, *methods: str) -> bool:
-        """Whether one of these methods is foreign code, and so is called in a worker."""
+        """Whether one of these methods is foreign code and so runs in a worker."""
         if self._in_worker or not foreign.overrides(self, *methods):
             return False
-        return bool(rungs()) or not self._config.unsafe
+        return bool(levels()) or not self._config.unsafe
 
     def scoring(self) -> Scoring:
         if self._scoring is None:
-            from proctor.code.scoring.client import Scoring  # not for tasks of this package, which are most
+            from proctor.code.scoring.client import Scoring  # lazy: few tasks need it
 
             self._scoring = Scoring(self, self._config)  # type: ignore[arg-type]
         return self._scoring
@@ -52,4 +52,4 @@ class ScoringMixin:
     async def close(self) -> None:
         if self._scoring is not None:
             scoring, self._scoring = self._scoring, None
-            await asyncio.to_thread(scoring.close)  # some call may wait for a program that this loop sees to
+            await asyncio.to_thread(scoring.close)  # a call may wait for a program on this loop

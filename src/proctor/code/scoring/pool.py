@@ -1,4 +1,4 @@
-"""The workers that score for one task: started when they are needed, each serving one call at a time."""
+"""The pool of scoring workers of a task: started on demand, one call at a time each."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from msgspec import Struct
 
 from proctor.core.errors import SandboxUnavailableError, UsageError
 from proctor.sandbox.detection import LevelProbe, refusal
-from proctor.sandbox.isolation import IsolationLevel, rungs
+from proctor.sandbox.isolation import IsolationLevel, levels
 from proctor.sandbox.service import ServiceFailedError, ServiceWorker
 from proctor.sandbox.worker import WorkerError
 
 _SERVICE = "proctor.code.scoring.worker:load"
-_WORTH_ANOTHER = 0.5  # seconds that a call waits before another worker is started, which takes about as long
+_START_DELAY = 0.5  # seconds before a waiting call starts another worker
 
 
-class Load(Struct, frozen=True):
-    """What a worker is started with."""
+class WorkerPayload(Struct, frozen=True):
+    """The start arguments of a worker."""
 
     name: str
     payload: bytes
-    shown: list[str]
+    visible: list[str]
 
 
 class ScoringPool:
-    def __init__(self, most: int, make_load: Callable[[], Load], *, unsafe: bool) -> None:
-        self._most = most
-        self._make_load = make_load
+    def __init__(self, max_workers: int, make_payload: Callable[[], WorkerPayload], *, unsafe: bool) -> None:
+        self._max_workers = max_workers
+        self._make_payload = make_payload
         self._unsafe = unsafe
-        self._load: Load | None = None
+        self._payload: WorkerPayload | None = None
         self._level: IsolationLevel | None = None
         self._changed = threading.Condition()
         self._idle: list[ServiceWorker] = []
@@ -40,11 +40,11 @@ class ScoringPool:
         self._starting = False
         self._closed = False
 
-    def prepare(self) -> Load:
-        """Takes down what the task is now; later workers are started with the same."""
-        if self._load is None:
-            self._load = self._make_load()
-        return self._load
+    def prepare(self) -> WorkerPayload:
+        """Pickles the task once; all workers start with the same state."""
+        if self._payload is None:
+            self._payload = self._make_payload()
+        return self._payload
 
     @contextmanager
     def worker(self) -> Iterator[ServiceWorker]:
@@ -61,7 +61,7 @@ class ScoringPool:
             self._give_back(worker)
 
     def close(self) -> None:
-        """Ends all of them, whatever they are doing."""
+        """Kills all workers."""
         with self._changed:
             self._closed = True
             workers = list(self._all)
@@ -70,18 +70,18 @@ class ScoringPool:
             worker.close()
 
     def _take(self) -> ServiceWorker:
-        began = time.monotonic()
+        started = time.monotonic()
         with self._changed:
             while True:
                 if self._closed:
                     raise WorkerError("the run has ended")
                 if self._idle:
                     return self._idle.pop()
-                patient = bool(self._all) and time.monotonic() - began < _WORTH_ANOTHER
-                if not (self._starting or patient or len(self._all) >= self._most):
+                waiting = bool(self._all) and time.monotonic() - started < _START_DELAY
+                if not (self._starting or waiting or len(self._all) >= self._max_workers):
                     self._starting = True
                     break
-                self._changed.wait(_WORTH_ANOTHER)
+                self._changed.wait(_START_DELAY)
         worker = None
         try:
             worker = self._start()
@@ -109,26 +109,26 @@ class ScoringPool:
             self._changed.notify()
 
     def _start(self) -> ServiceWorker:
-        """On the strongest level that works; the first one finds out which that is."""
+        """Starts a worker at the strongest level that works; the first start finds it."""
         load = self.prepare()
         if self._level is not None:
             return self._start_on(self._level, load)
-        findings = []
-        for level in rungs():
+        probes = []
+        for level in levels():
             if not (level.safe or self._unsafe):
-                findings.append(LevelProbe(level, True))
+                probes.append(LevelProbe(level, True))
                 continue
             try:
                 worker = self._start_on(level, load)
             except (WorkerError, OSError) as error:
-                findings.append(LevelProbe(level, False, str(error)))
+                probes.append(LevelProbe(level, False, str(error)))
             else:
                 self._level = level
                 return worker
-        raise SandboxUnavailableError(refusal(findings))
+        raise SandboxUnavailableError(refusal(probes))
 
-    def _start_on(self, level: IsolationLevel, load: Load) -> ServiceWorker:
+    def _start_on(self, level: IsolationLevel, load: WorkerPayload) -> ServiceWorker:
         try:
-            return ServiceWorker.start(level, _SERVICE, load.payload, load.shown)
+            return ServiceWorker.start(level, _SERVICE, load.payload, load.visible)
         except ServiceFailedError as error:
-            raise UsageError(f"{load.name} cannot be loaded by the worker that scores it: {error}") from None
+            raise UsageError(f"{load.name} cannot be loaded by its scoring worker: {error}") from None

@@ -1,4 +1,4 @@
-"""Behind the walls: has the task, and answers calls about what models wrote, each in a process of its own."""
+"""The scoring worker: holds the task, and answers each call in its own process."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from proctor.sandbox import Limits, Program
 
 
 def load(payload: bytes) -> Callable[[int], None]:
-    """Makes the task once, for all calls. Nothing that a model wrote is here yet."""
+    """Builds the task once, before any output of a model arrives."""
     contents: messages.Contents = pickle.loads(payload)
-    tempfile.gettempdir()  # which tries folders out, and else would do so in every call
-    _hand_on_contexts()
+    tempfile.gettempdir()  # cached here, not probed in every call
+    _propagate_contexts()
     loading.in_scoring_process = True
     cls = foreign.find_class(contents.origin)
     assert issubclass(cls, Task)
     settings = msgspec.convert(contents.settings, cls.Settings, strict=False)
     task = cls.__new__(cls)
     if not contents.complete:
-        with suppress(Exception):  # it may want what is not here; what it has not made is missed when it is needed
+        with suppress(Exception):  # it may need files that are not here; a later access then fails
             task = cls.build(settings, contents.data)
     vars(task).update(pickle.loads(contents.state))
     task.settings, task._config, task._given.file = settings, contents.config, contents.data
@@ -46,8 +46,8 @@ def load(payload: bytes) -> Callable[[int], None]:
     return partial(_answer, task)
 
 
-def _hand_on_contexts() -> None:
-    """Threads that a task starts work for the same call: they shall find the runner and the rows of it."""
+def _propagate_contexts() -> None:
+    """Copies the context (runner, rows) to threads that a task starts."""
     start = threading.Thread.start
 
     def start_in_context(thread: threading.Thread) -> None:
@@ -57,22 +57,22 @@ def _hand_on_contexts() -> None:
     threading.Thread.start = start_in_context  # type: ignore[method-assign, assignment]
 
 
-def _answer(task: Task, line: int) -> None:
-    """In the process of the call."""
-    os.set_inheritable(line, False)
+def _answer(task: Task, fd: int) -> None:
+    """Runs a call, in its process."""
+    os.set_inheritable(fd, False)
     try:
-        answer = _perform(task, messages.receive_trusted(line), line)
+        answer = _dispatch(task, messages.receive_trusted(fd), fd)
     except BaseException as error:
         answer = _failure(error)
     _flush()
     try:
-        messages.send_plain(line, answer)
-    except (TypeError, ValueError, RecursionError) as error:  # some of it is not plain data
-        messages.send_plain(line, messages.failure(error, "", usage=False))
+        messages.send_plain(fd, answer)
+    except (TypeError, ValueError, RecursionError) as error:  # not plain data
+        messages.send_plain(fd, messages.failure(error, "", usage=False))
 
 
-def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply:
-    runner = ForwardingRunner(line, isinstance(request, messages.CountResults))
+def _dispatch(task: Task, request: messages.Request, fd: int) -> messages.Reply:
+    runner = ForwardingRunner(fd, isinstance(request, messages.CountResults))
     task.ask_for_dataset = runner.dataset
     match request:
         case messages.ReadOutputs(sample, outputs):
@@ -80,7 +80,7 @@ def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply
         case messages.ScoreOutputs(sample, outputs):
             texts = [task.generation(sample, output) for output in outputs]
             try:
-                with _silenced():
+                with _suppress_output():
                     metrics = count_results(task, [sample.index], [list(texts)], None, runner)
             except BaseException as error:
                 return messages.Scored(texts, None, _failure(error))
@@ -88,7 +88,7 @@ def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply
         case messages.CountResults(indices, generations, references, final):
             if final:
                 return messages.Counted(count_results(task, indices, generations, references, runner))
-            with _silenced():
+            with _suppress_output():
                 return messages.Counted(count_results(task, indices, generations, references, runner))
         case messages.MakePrograms(index, generations):
             doc = task.rows()[index]
@@ -96,22 +96,22 @@ def _perform(task: Task, request: messages.Request, line: int) -> messages.Reply
 
 
 class ForwardingRunner:
-    """Has the harness run programs, in the sandbox of its run. Threads and forks of a call take turns."""
+    """Forwards programs to the harness. Threads and forks of a call take turns."""
 
-    def __init__(self, line: int, remembers: bool) -> None:
-        self._line = line
+    def __init__(self, fd: int, remembers: bool) -> None:
+        self._fd = fd
         self.remembers = remembers
         self._threads = threading.RLock()
-        self._depth = 0  # one program may have to be run to judge another
+        self._depth = 0  # judging a program may run another
         self._forks = tempfile.TemporaryFile()  # noqa: SIM115
 
     def run(self, programs: Sequence[Program], limits: Limits, judge: Judge = trial_of) -> list[Trial]:
         with self._turn():
             request = messages.RunPrograms(list(programs), limits, judge is not trial_of)
-            messages.send_plain(self._line, request)
+            messages.send_plain(self._fd, request)
             error: Exception | None = None
             while True:
-                match messages.receive_trusted(self._line):
+                match messages.receive_trusted(self._fd):
                     case messages.Trials(trials):
                         return trials
                     case messages.ToJudge(number, verdict):
@@ -119,14 +119,14 @@ class ForwardingRunner:
                             trial = judge(programs[number], verdict)
                         except Exception as caught:
                             error, trial = caught, None
-                        messages.send_plain(self._line, messages.Judged(trial))
+                        messages.send_plain(self._fd, messages.Judged(trial))
                     case messages.Abandoned():
                         raise error or RuntimeError("the programs were not run")
 
     def dataset(self) -> Any:
         with self._turn():
-            messages.send_plain(self._line, messages.WantDataset())
-            reply: messages.Dataset = messages.receive_trusted(self._line)
+            messages.send_plain(self._fd, messages.RequestDataset())
+            reply: messages.Dataset = messages.receive_trusted(self._fd)
         return pickle.loads(reply.rows)
 
     @contextmanager
@@ -144,14 +144,14 @@ class ForwardingRunner:
 
 
 @contextmanager
-def _silenced() -> Iterator[None]:
-    """What is printed meanwhile goes nowhere: it is printed again when all problems are counted together."""
+def _suppress_output() -> Iterator[None]:
+    """Discards output, which repeats when all samples are scored together."""
     _flush()
     before = [os.dup(stream) for stream in (1, 2)]
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    null = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
+        os.dup2(null, stream)
+    os.close(null)
     try:
         yield
     finally:

@@ -24,13 +24,13 @@ from proctor.metrics.passing import mean_pass_at_k
 from proctor.sandbox import Limits, Outcome, Program, Verdict
 
 LEVELS = ("introductory", "interview", "competition")
-_PATIENCE = 3  # as many tests may run out of time; then the rest has failed, too
-_AT_ONCE = 8
+_MAX_TIMEOUTS = 3  # after so many timeouts the other tests count as failed
+_MAX_CONCURRENCY = 8
 _DETAIL = 500  # characters kept of each failure, of which there can be many
-_SHOWN = 80
+_LONGEST_VALUE = 80
 
-# Contestants leave imports out, and the solutions of the data set count on that. Some take longer than the rest
-# together: these are only there for programs with such a word in them.
+# Solutions of the data set leave out imports. The slow ones are only added to programs that
+# contain these words.
 _IMPORTS = """
 import bisect, collections, functools, heapq, itertools, math, operator, re, string, sys, time
 from bisect import *
@@ -62,14 +62,14 @@ def plain(value):
 
 
 class AppsTest(Struct, frozen=True):
-    """One test: a text to read and one to print, or arguments and answers."""
+    """One test: stdin and stdout, or arguments and results."""
 
     given: Any
     right: Any
 
 
 class APPS(KeyedTask, LibraryTask):
-    """Strict accuracy is pass@1: all tests must pass. Beside it stands the average share of the tests that pass."""
+    """pass@1 is strict accuracy: all tests must pass; plus the mean share of passed tests."""
 
     DATASET_PATH = "codeparrot/apps"
     NEEDED = ("problem_id", "question", "input_output", "starter_code", "difficulty")
@@ -100,8 +100,8 @@ class APPS(KeyedTask, LibraryTask):
 
     def chat_prompt(self, doc: Any) -> str:
         name = self.entry_point(doc)
-        wanted = f"a Python function {name}" if name else "a Python program that reads stdin and writes to stdout"
-        asked = f"Write {wanted}. Reply with the complete code in one code block.\n\n{doc['question']}"
+        target = f"a Python function {name}" if name else "a Python program that reads stdin and writes to stdout"
+        asked = f"Write {target}. Reply with the complete code in one code block.\n\n{doc['question']}"
         begun = f"\n\nBegin with this code:\n\n{fenced(doc['starter_code'], 'python')}" if doc["starter_code"] else ""
         return asked + begun
 
@@ -129,20 +129,20 @@ class APPS(KeyedTask, LibraryTask):
         return [shares[generation] for generation in generations]
 
     def _share(self, doc: Any, generation: str) -> float:
-        """Of the tests that pass."""
+        """The share of tests that pass."""
         programs, judge = self._trials(doc, generation)
         limits = self._limits(doc)
         passed = timeouts = 0
-        for start in range(0, len(programs), _AT_ONCE):
-            trials = run_programs(programs[start : start + _AT_ONCE], limits, judge)
+        for start in range(0, len(programs), _MAX_CONCURRENCY):
+            trials = run_programs(programs[start : start + _MAX_CONCURRENCY], limits, judge)
             passed += sum(trial.passed for trial in trials)
             timeouts += sum(trial.outcome == Outcome.TIMEOUT for trial in trials)
-            if timeouts >= _PATIENCE:
+            if timeouts >= _MAX_TIMEOUTS:
                 break
         return passed / len(programs)
 
     def _limits(self, doc: Any) -> Limits:
-        """Whoever prints what is right may print it, and as much again as any program."""
+        """The limits, with room for the longest right output."""
         usual = self.limits()
         longest = max(len(str(case.right).encode()) for case in cases_of(doc))
         return msgspec.structs.replace(usual, output_kib=usual.output_kib + longest // 1024)
@@ -265,4 +265,4 @@ def _with_imports(generation: str) -> str:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …")
+    return repr(text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} …")

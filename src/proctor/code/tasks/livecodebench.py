@@ -159,10 +159,10 @@ class LiveCodeBench(SuiteTask):
         examples: list[dict[str, str]] = json.loads(_examples_file(self.prompts, f"{kind}.json").read_text())
         return examples[0]
 
-    def _shown(self, doc: Any, config: RunConfig) -> Prompt:
+    def _prompt(self, doc: Any, config: RunConfig) -> Prompt:
         question = self.get_prompt(doc)["instruction"]
         if config.api == "completions" and config.instruction_tokens is not None:
-            return super()._shown(doc, config)
+            return super()._prompt(doc, config)
         if self.style == _BASE:
             return config.prefix + question if config.api == "completions" else (Message("user", question),)
         if config.api == "completions" or self.style in (_ONE_MESSAGE, _REASONING):

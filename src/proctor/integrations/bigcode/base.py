@@ -39,9 +39,9 @@ class Task(CodeTask):
             return output.text  # it has nothing that would have to be taken off
         return super().generation(sample, output)
 
-    def _up_to_its_end(self, sample: Sample, completion: str) -> str:
+    def _truncate(self, sample: Sample, completion: str) -> str:
         """Without the stop word that ended it, which some servers leave and others drop."""
-        return super()._up_to_its_end(sample, cut(completion, self.stop_words or ()))
+        return super()._truncate(sample, cut(completion, self.stop_words or ()))
 
     def _postprocessed(self, form: Form, generation: str, completion: str, index: int) -> str:
         """As the server gave it, if the task keeps all of it; else with the ending by which it keeps most.

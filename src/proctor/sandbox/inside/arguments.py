@@ -1,4 +1,4 @@
-"""Arguments that a program changed in place: the tests, which hold the originals, shall see it too."""
+"""Copies in-place changes of arguments from the program to the tests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from proctor.sandbox.inside.plain import ITERATORS
 
 
-def take_over(old: Any, new: Any) -> None:
-    """Makes an argument of the tests what it is now in the program.
+def update_in_place(old: Any, new: Any) -> None:
+    """Gives an argument of the tests the value that it has in the program.
 
-    What lies in a list may have been changed or exchanged, which cannot be told apart; so a list within a list is a new
-    one afterwards. What lies in a tuple is the same as before.
+    Items of a list may have been changed or replaced, which looks the same; so a nested
+    list is a new one afterwards. Items of a tuple stay the same objects.
     """
     if type(new) in ITERATORS and type(old) in ITERATORS:
         while operator.length_hint(old) > operator.length_hint(new):
@@ -22,7 +22,7 @@ def take_over(old: Any, new: Any) -> None:
         return
     elif isinstance(old, tuple):
         for old_item, new_item in zip(old, new, strict=False):
-            take_over(old_item, new_item)
+            update_in_place(old_item, new_item)
     elif isinstance(old, list | bytearray):
         old[:] = new
     elif isinstance(old, dict):

@@ -1,4 +1,4 @@
-"""Programs that are judged by how they end: a Python script, or a command of any other language."""
+"""Programs that are run for their exit status: Python scripts and other commands."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from proctor.sandbox.inside import program, wire
 _STDIN = ".stdin"
 
 
-def serve(ear: int, mouth: int) -> None:
-    """In the subject: the first message says what kind of program this is."""
-    message = wire.receive(ear, wire.LARGEST)
+def serve(read_fd: int, write_fd: int) -> None:
+    """Runs the program in its process; the first message says which kind it is."""
+    message = wire.receive(read_fd, wire.LARGEST)
     verb, *arguments = marshal.loads(message)
     if verb == "command":
         command, environment, stdin = arguments
         _set_stdin(stdin)
         os.execve(command[0], command, {**os.environ, **environment})
-    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # as in every Python that has read `site`
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # as `site` does
     if verb == "script":
         source, code, stdin = arguments
         _set_stdin(stdin)
-        os._exit(program.run_script(code, program.settle(source)))
-    program.Subject(ear, mouth, program.settle(arguments[0])).serve(message)
+        os._exit(program.run_script(code, program.write_source(source)))
+    program.ProgramServer(read_fd, write_fd, program.write_source(arguments[0])).serve(message)
 
 
-def lay_out(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -> None:
-    """Puts what a program needs into the working folder: its source, or what a compiler made of it.
+def write_files(files: list[tuple[str, int, int]], blob: bytes, folder: str = ".") -> None:
+    """Writes the files of a program to the folder: its source, or a compiler's output.
 
-    Each file has a name, a mode and a size; a name that ends with a slash is a folder.
+    Each file has a name, a mode and a size; a name with a final slash is a folder.
     """
     start = 0
     for name, mode, size in files:
-        place = os.path.join(folder, name)
+        path = os.path.join(folder, name)
         if name.endswith("/"):
-            if not os.path.exists(place):
-                os.makedirs(place)
-                os.chmod(place, mode)  # whatever the umask
+            if not os.path.exists(path):
+                os.makedirs(path)
+                os.chmod(path, mode)  # regardless of the umask
             continue
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(blob[start : start + size])
-        os.chmod(place, mode)
+        os.chmod(path, mode)
         start += size
 
 
-def collect(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
-    """The files that a compiler left in the working folder, as `lay_out` takes them."""
+def collect_files(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
+    """The files in the working folder, as `write_files` takes them."""
     files: list[tuple[str, int, int]] = []
     contents: list[bytes] = []
     here = os.stat(".").st_dev
     for folder, folders, names in os.walk("."):
-        # Mounted here are the islands, with what is not the compiler's work: see `Layout`.
+        # Other devices are the mount points of `Layout`, not written by the compiler.
         folders[:] = [name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == here]
         files += [(os.path.relpath(os.path.join(folder, name)) + "/", 0o755, 0) for name in sorted(folders)]
         for name in sorted(names):
@@ -67,7 +67,7 @@ def collect(most: int) -> tuple[list[tuple[str, int, int]], bytes]:
                 mode = os.fstat(file.fileno()).st_mode & 0o777
             most -= len(content)
             if most < 0:
-                raise OSError("it is too large")
+                raise OSError("they are too large")
             files.append((os.path.relpath(path), mode, len(content)))
             contents.append(content)
     return files, b"".join(contents)

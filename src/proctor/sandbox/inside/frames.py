@@ -1,4 +1,4 @@
-"""What passes between the harness and a warden: jobs one way, messages with what is attached to them the other."""
+"""The messages between harness and supervisor: jobs in, reports with attachments out."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ MOST_DESCRIPTORS = 4
 
 
 def attached(message: dict[str, Any], descriptors: list[int]) -> bytes:
-    """The contents of the files that came with a message: what a program wrote, or what a compiler made."""
-    if "stdout" in message:  # no more of these files than the limit allows
+    """The contents of the files sent with a message: output of a program or compiler."""
+    if "stdout" in message:  # only as much as the limit allows
         sizes = [size for size in (message["stdout"], message["stderr"]) if size]
     else:
         sizes = [os.fstat(descriptor).st_size for descriptor in descriptors]
     return b"".join(os.pread(file, size, 0) for file, size in zip(descriptors, sizes, strict=True))
 
 
-# In and out of a container, where no descriptors can be passed, a message is framed with what is attached to it.
+# A container cannot pass descriptors, so attachments follow the message in its frame.
 
-FRAME = struct.Struct("<IQ")  # length of the message, length of what is attached
+FRAME = struct.Struct("<IQ")  # lengths of message and attachments
 _CHUNK = 1 << 20
 
 
@@ -43,6 +43,6 @@ def _receive(descriptor: int, length: int) -> bytes:
     while length > 0:
         parts.append(os.read(descriptor, min(length, _CHUNK)))
         if not parts[-1]:
-            raise EOFError("hung up")
+            raise EOFError("the connection was closed")
         length -= len(parts[-1])
     return b"".join(parts)

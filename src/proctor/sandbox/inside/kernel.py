@@ -1,4 +1,4 @@
-"""The kernel's own means of isolation, called through the C library."""
+"""System calls for isolation, through the C library."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def set_no_new_privileges() -> None:
 
 
 def set_undumpable() -> None:
-    """Keeps processes of the same user from looking into this one."""
+    """Prevents processes of the same user from tracing this one."""
     prctl(_PR_SET_DUMPABLE, 0)
 
 
@@ -114,7 +114,7 @@ def has_capability(number: int) -> bool:
 
 
 def drop_capabilities(but: int = 0) -> None:
-    """Gives up all capabilities but these, for good: without new privileges none comes back by running a program."""
+    """Drops all other capabilities for good; no_new_privs keeps programs from regaining them."""
     prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     header = struct.pack("Ii", _CAPABILITIES_V3, 0)
     _checked(_libc.capset(header, struct.pack("6I", but, but, 0, 0, 0, 0)), "capset")

@@ -1,4 +1,4 @@
-"""Landlock: rules about files, ports and signals that a process lays upon itself and cannot take off again."""
+"""Landlock: rules on files, ports and signals that a process imposes on itself for good."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BENEATH = 1
 _LIST = 1 << 3
 _READ = 1 << 0 | 1 << 2 | _LIST  # execute, read a file, read a folder
 _EVERYTHING = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}  # by version; ioctl from 5 on
-_ON_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that may be named for a file that is no folder
+_ON_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that apply to files
 _TCP = 1 << 0 | 1 << 1  # bind, connect
 _SCOPES = 1 << 0 | 1 << 1  # abstract sockets, signals
 
@@ -24,7 +24,7 @@ SIGNALS_SINCE = 6
 
 
 def version() -> int:
-    """0 where the kernel has none."""
+    """The ABI version; 0 if the kernel has no Landlock."""
     try:
         return kernel.system_call("landlock", _CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
     except OSError:
@@ -34,9 +34,9 @@ def version() -> int:
 def confine(
     readable: list[str], listable: list[str], writable: list[str], devices: list[str], *, network: bool = False
 ) -> None:
-    """Everything else is refused to this process and all that it starts: files, TCP, signals to those outside.
+    """Denies this process and its children other files, TCP, and signals to others.
 
-    Of folders that are listable and no more, Python learns which modules lie in them, of which it may read some.
+    Python lists a `listable` folder to find modules in it that are readable.
     """
     abi = version()
     everything = _EVERYTHING.get(abi, (1 << 16) - 1)
@@ -57,8 +57,8 @@ def confine(
         os.close(rules)
 
 
-def keep_signals_in() -> None:
-    """One more wall, around this process and what it starts: no signal gets out."""
+def scope_signals() -> None:
+    """Restricts signals to this process and its children."""
     rules = _create(struct.pack("QQQ", 0, 0, _SCOPES))
     try:
         kernel.system_call("landlock", _RESTRICT, ctypes.c_int(rules), ctypes.c_uint32(0))
@@ -77,9 +77,9 @@ def _allow(rules: int, path: str, rights: int) -> None:
         rights &= _ON_FILES
     if not rights:
         return
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        rule = struct.pack("=Qi", rights, place)
+        rule = struct.pack("=Qi", rights, descriptor)
         kernel.system_call("landlock", _ADD, ctypes.c_int(rules), ctypes.c_int(_BENEATH), rule, ctypes.c_uint32(0))
     finally:
-        os.close(place)
+        os.close(descriptor)

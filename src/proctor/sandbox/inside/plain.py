@@ -1,6 +1,6 @@
-"""Plain data between a program and its tests: written as JSON, with a tag where JSON has no such type.
+"""Plain data between a program and its tests: JSON, with tags for other types.
 
-What is no plain data stays where it is; the other side gets a reference to it.
+Other objects stay in their process; the other side gets a reference.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 TAG = "#"
 ORIGIN = "origin in the program"
-"""In a class that the tests' side has made for a value of a derived class: the object of the program behind it."""
+"""Attribute of a class made for a derived value: the object in the program."""
 SIMPLE = frozenset({int, str, float, bool, type(None)})
-# What numpy's arrays and numbers may be made of: no objects, no times, no records, no numbers that Python has not.
+# The dtypes of plain arrays: no objects, times, records or long doubles.
 _ARRAYS = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,7})")
 _IN_ARRAYS = SIMPLE | {complex, bytes}
 _PLAIN: tuple[Any, ...] = (
@@ -41,23 +41,23 @@ _LONGEST_ITERATOR = 1 << 20
 
 
 def dumps(message: Any) -> bytes:
-    with _NumbersOfAnySize():
+    with _UnlimitedIntegers():
         return json.dumps(message).encode()
 
 
 def loads(data: bytes) -> Any:
-    with _NumbersOfAnySize():
+    with _UnlimitedIntegers():
         return json.loads(data)
 
 
-def is_fixed(value: Any) -> bool:
-    """Whether it can be seen at once that nothing in it can be changed."""
+def is_immutable(value: Any) -> bool:
+    """Whether a value is a simple one, or a tuple of simple ones."""
     kind = type(value)
     return kind in SIMPLE or (kind is tuple and SIMPLE.issuperset(map(type, value)))
 
 
-class _NumbersOfAnySize:
-    """Python refuses to write out very long integers; the program shall meet that limit, its answers shall not."""
+class _UnlimitedIntegers:
+    """Lifts the limit on digits of integers for messages, not for the program."""
 
     def __enter__(self) -> None:
         self._limit = sys.get_int_max_str_digits()
@@ -67,7 +67,7 @@ class _NumbersOfAnySize:
         sys.set_int_max_str_digits(self._limit)
 
 
-_EXACTLY: dict[type, Callable[[Any], Any]] = {
+_COPY_AS_BASE: dict[type, Callable[[Any], Any]] = {
     int: int.__int__,
     float: float.__float__,
     str: str.__str__,
@@ -80,7 +80,7 @@ _EXACTLY: dict[type, Callable[[Any], Any]] = {
 
 
 class Packer:
-    """Turns values into what JSON can say. `refer` is asked about everything else, and may raise."""
+    """Packs values as JSON; calls `refer`, which may raise, for everything else."""
 
     def __init__(self, refer: Callable[[Any], Any], *, names_derived: bool = False) -> None:
         self._refer = refer
@@ -150,7 +150,7 @@ class Packer:
         return self._derived(value)
 
     def _derived(self, value: Any) -> Any:
-        """A class made from a plain one counts as what it is made from, whatever its methods claim."""
+        """Packs a value of a derived class as its base, whatever its methods claim."""
         if (origin := vars(type(value)).get(ORIGIN)) is not None:
             return self._refer(origin)
         packed = self.content(value)
@@ -159,17 +159,17 @@ class Packer:
         return {TAG: "derived", "v": [packed, self._refer(value)["v"]]} if self._names_derived else packed
 
     def content(self, value: Any) -> Any:
-        """What a value of a derived class holds; None for any other."""
-        for base, exactly in _EXACTLY.items():
+        """The packed content of a value of a derived class, None for others."""
+        for base, exactly in _COPY_AS_BASE.items():
             if isinstance(value, base):
                 return self.pack(exactly(value))
         return None
 
     def passing(self, value: Any) -> dict[str, Any] | None:
-        """Iterators over plain data and views of it: what tests may hand to a program, None for anything else."""
+        """Packs an iterator over plain data or a dict view, None for anything else."""
         if type(value) in ITERATORS:
             if operator.length_hint(value) > _LONGEST_ITERATOR:
-                raise TypeError("An iterator over so many values cannot be handed to the program.")
+                raise TypeError("An iterator with more than 2**20 values cannot be passed to the program.")
             return {TAG: "iterator", "v": self._items(list(copy.copy(value)))}
         for name in _VIEWS:
             if isinstance(value, type(_VIEWS[name]({}))):
@@ -177,17 +177,18 @@ class Packer:
         return None
 
 
-def _sendable(value: Any, is_so: bool) -> Any:
-    if not is_so:
+def _checked(value: Any, is_plain: bool) -> Any:
+    if not is_plain:
         raise ValueError(f"not plain data: {type(value).__name__}")
     return value
 
 
 class Unpacker:
-    """The way back. Nothing that is read here runs anybody's code: it makes plain values, or raises.
+    """Unpacks plain values, or raises; runs no code of the program.
 
-    It makes nothing that `Packer` would not take, else an answer handed on by the tests would decide where they run.
-    And it gives a reference to nobody who would ask it anything, as constructors do: the program would answer.
+    It makes nothing that `Packer` does not accept: otherwise an answer that the tests pass
+    on would decide where they run. It passes references to no constructor, because the
+    program would answer its calls.
     """
 
     def __init__(self, resolve: Callable[..., Any], derive: Callable[..., Any] | None = None) -> None:
@@ -225,7 +226,7 @@ class Unpacker:
             return self._resolve(*value)
         if tag == "derived" and self._derive is not None:
             content = self.unpack(value[0])
-            return self._derive(_sendable(content, type(content) in _EXACTLY), *value[1])
+            return self._derive(_checked(content, type(content) in _COPY_AS_BASE), *value[1])
         if tag == "iterator":
             return iter(self._exactly(list, value))
         if tag in _VIEWS:
@@ -254,11 +255,11 @@ class Unpacker:
                 return datetime.timedelta(*value)
             kinds: dict[str, Any] = {"datetime": datetime.datetime, "date": datetime.date, "time": datetime.time}
             moment = kinds[name].fromisoformat(value)
-            return _sendable(moment, getattr(moment, "tzinfo", None) is None)
+            return _checked(moment, getattr(moment, "tzinfo", None) is None)
         if module == "numpy":
             import numpy
 
-            _sendable(value[1], _ARRAYS.fullmatch(value[1]) is not None)
+            _checked(value[1], _ARRAYS.fullmatch(value[1]) is not None)
             if name == "ndarray":
                 return numpy.array(self._of_array(value[0]), dtype=value[1]).reshape(value[2])
             return numpy.dtype(value[1]).type(self._of_array(value[0]))
@@ -266,10 +267,10 @@ class Unpacker:
 
     def _exactly(self, kind: type, value: Any) -> Any:
         unpacked = self.unpack(value)
-        return _sendable(unpacked, type(unpacked) is kind)
+        return _checked(unpacked, type(unpacked) is kind)
 
     def _of_array(self, value: Any) -> Any:
         if type(value) is list:
             return value if SIMPLE.issuperset(map(type, value)) else [self._of_array(item) for item in value]
         unpacked = self.unpack(value)
-        return _sendable(unpacked, type(unpacked) in _IN_ARRAYS)
+        return _checked(unpacked, type(unpacked) in _IN_ARRAYS)

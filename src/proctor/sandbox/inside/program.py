@@ -1,4 +1,4 @@
-"""The process that holds the untrusted source: loads it, and answers calls with plain data."""
+"""The process of a program: loads the untrusted source and answers calls."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from proctor.sandbox.inside import plain, traces, wire
 from proctor.sandbox.inside.plain import Packer, Unpacker
 
 FOLDER = "program"
-"""Below the scratch folder: what a program may even delete."""
+"""The program's own folder in the scratch folder."""
 SOURCE_FILE = "solution.py"
 
 
-class Subject:
-    """Its messages come from the examiner, which is trusted, as marshalled Python; its answers go back as JSON."""
+class ProgramServer:
+    """Receives calls from the trusted test runner by marshal, answers as JSON."""
 
-    def __init__(self, ear: int, mouth: int, file: str) -> None:
-        """``file``: where the source lies. Programs read it, as do processes that they start in a fresh interpreter."""
-        self._ear = ear
-        self._mouth = mouth
+    def __init__(self, read_fd: int, write_fd: int, file: str) -> None:
+        """``file``: path of the source, which programs and their child processes read."""
+        self._read_fd = read_fd
+        self._write_fd = write_fd
         self._file = file
-        self._objects: list[Any] = []  # what the tests hold a reference to
-        self._numbers: dict[int, int] = {}  # of these, by their identity
+        self._objects: list[Any] = []  # referenced by the tests
+        self._numbers: dict[int, int] = {}  # by id()
         self._packer = Packer(self._refer, names_derived=True)
         self._argument_packer = Packer(self._refer_as_argument)
         self._unpacker = Unpacker(lambda number, _kind: self._objects[number])
         self._module = types.ModuleType("solution")
-        self._data: dict[str, Any] = {}  # of the program, that the tests see: by name, as it was last packed
+        self._data: dict[str, Any] = {}  # shared with the tests: packed values by name
 
     def serve(self, message: bytes) -> None:
-        """Answers until the tests are over; then this process is killed with all that it started."""
+        """Answers until the supervisor kills this process after the tests."""
         while True:
             answer = self.answer(message)
             flush()
-            wire.send(self._mouth, answer)
-            message = wire.receive(self._ear, wire.LARGEST)
+            wire.send(self._write_fd, answer)
+            message = wire.receive(self._read_fd, wire.LARGEST)
 
     def answer(self, message: bytes) -> bytes:
         verb, *arguments = marshal.loads(message)
@@ -52,37 +52,37 @@ class Subject:
             if self._data and (changed := self._changed_data()):
                 answer.append(changed)
             return plain.dumps(answer)
-        except BaseException as error:  # whatever the program raises is its answer
-            return plain.dumps(traces.of_subject(error))
+        except BaseException as error:  # what the program raises is the answer
+            return plain.dumps(traces.describe(error))
 
-    # What the tests can ask for. An answer is ["ok", value], or what `traces.of_subject` makes of an exception. That to
-    # a call ends with a list of the arguments that were changed.
+    # The verbs of the tests. An answer is ["ok", value] or `traces.describe(exception)`; the
+    # answer to a call ends with a list of the changed arguments.
 
-    def _load(self, _source: str, code: types.CodeType, wanted: list[str]) -> list[Any]:
+    def _load(self, _source: str, code: types.CodeType, names: list[str]) -> list[Any]:
         self._execute(code, "solution")
-        found = self._module.__dict__
-        names = {name: self._global(found[name]) for name in wanted if name in found}
-        self._data = {name: packed for name, packed in names.items() if not _is_reference(packed)}
-        return ["ok", names]
+        defined = self._module.__dict__
+        values = {name: self._global(defined[name]) for name in names if name in defined}
+        self._data = {name: packed for name, packed in values.items() if not _is_reference(packed)}
+        return ["ok", values]
 
     def _test(
         self, _source: str, prelude: types.CodeType | None, code: types.CodeType, tests: types.CodeType
     ) -> list[Any]:
-        """All in one process: for tests that need more than calls."""
+        """Runs the tests in this process, if they need more than calls."""
         import random
 
         if prelude is not None:
-            with contextlib.suppress(Exception):  # it may need what only the whole program has
+            with contextlib.suppress(Exception):  # it may need names of the program
                 self._execute(prelude, "solution")
         self._execute(code, "solution")
-        random.seed(0)  # tests that draw their cases draw the same ones every time
+        random.seed(0)  # random test cases are the same each time
         try:
             self._execute(tests, "__main__")
-        except SystemExit as leaving:
-            if traces.frames(leaving, SOURCE_FILE):  # it was the program that left
+        except SystemExit as error:
+            if traces.frames(error, SOURCE_FILE):  # the program called sys.exit
                 raise
-            if not traces.is_an_end(leaving):
-                raise AssertionError(f"The tests left with sys.exit({leaving.code}).") from None
+            if not traces.is_success_exit(error):
+                raise AssertionError(f"The tests called sys.exit({error.code}).") from None
         return ["ok", None]
 
     def _call(self, target: int, positional: list[Any], named: dict[str, Any]) -> list[Any]:
@@ -90,11 +90,11 @@ class Subject:
         arguments = self._unpacker.unpack(positional)
         options = {name: self._unpacker.unpack(value) for name, value in named.items()}
         try:
-            found = function(*arguments, **options)
-            made = isinstance(function, type) and isinstance(found, dict | list | set) and type(found) is function
-            answer = ["ok", self._refer(found) if made else self._packer.pack(found)]
+            value = function(*arguments, **options)
+            constructed = type(value) is function and isinstance(value, dict | list | set)
+            answer = ["ok", self._refer(value) if constructed else self._packer.pack(value)]
         except BaseException as error:
-            answer = [*traces.of_subject(error)]
+            answer = [*traces.describe(error)]
         changes = self._changes(enumerate(positional), arguments) + self._changes(named.items(), options)
         return [*answer, changes]
 
@@ -105,13 +105,13 @@ class Subject:
         return changed
 
     def _changes(self, before: Iterable[tuple[Any, Any]], after: Any) -> list[tuple[Any, Any]]:
-        """Places of arguments that were changed, with what is there now."""
+        """Positions or names of changed arguments, with their new values."""
         changes = []
-        for place, was in before:
-            if not plain.is_fixed(after[place]):
-                now = self._argument_packer.pack(after[place])
+        for position, was in before:
+            if not plain.is_immutable(after[position]):
+                now = self._argument_packer.pack(after[position])
                 if _differ(now, was):
-                    changes.append((place, now))
+                    changes.append((position, now))
         return changes
 
     def _attribute(self, target: int, name: str) -> list[Any]:
@@ -136,8 +136,9 @@ class Subject:
         return ["ok", bool(self._objects[one] == self._unpacker.unpack(other))]
 
     def _apply(self, _target: int, function: str, arguments: list[Any]) -> list[Any]:
-        """A function of Python's, such as an operator, of objects of the program."""
-        known = next(getattr(home, function) for home in (operator, builtins, math) if hasattr(home, function))
+        """Applies a function of Python, such as an operator, to objects of the program."""
+        modules = (operator, builtins, math)
+        known = next(getattr(module, function) for module in modules if hasattr(module, function))
         return ["ok", self._packer.pack(known(*map(self._unpacker.unpack, arguments)))]
 
     def _content(self, target: int) -> list[Any]:
@@ -147,12 +148,13 @@ class Subject:
         manager = self._objects[target]
         return ["ok", self._packer.pack(type(manager).__enter__(manager))]
 
-    def _leave(self, target: int, told: list[str]) -> list[Any]:
-        """`told`: the name and the text of an exception, if there is one."""
+    def _leave(self, target: int, raised: list[str]) -> list[Any]:
+        """`raised`: the class name and message of an exception, if there is one."""
         manager, error = self._objects[target], None
-        if told:
-            kind = self._module.__dict__.get(told[0]) or getattr(builtins, told[0], None) or Exception
-            error = kind(told[1])
+        if raised:
+            name, message = raised
+            kind = self._module.__dict__.get(name) or getattr(builtins, name, None) or Exception
+            error = kind(message)
         return ["ok", bool(type(manager).__exit__(manager, error and type(error), error, None))]
 
     def _instance(self, one: int, kind: Any) -> list[Any]:
@@ -180,10 +182,10 @@ class Subject:
         exec(code, self._module.__dict__)
 
 
-def settle(source: str) -> str:
-    """Makes the program's own folder the working folder, and writes the source there, as if it had been started there.
+def write_source(source: str) -> str:
+    """Writes the source to the program's folder, and makes that the working folder.
 
-    The tests know the path too, see `source_path`.
+    Returns the path, which the test runner knows as `source_path`.
     """
     os.mkdir(FOLDER)
     os.chdir(FOLDER)
@@ -204,39 +206,39 @@ def _is_reference(packed: Any) -> bool:
 
 
 def _differ(now: Any, was: Any) -> bool:
-    """Packed values: by what they are written as, for there are numbers that do not equal themselves."""
+    """Compares packed values as JSON, because NaN does not equal itself."""
     if now == was:
-        return type(now) is dict and list(now) != list(was)  # the order
+        return type(now) is dict and list(now) != list(was)  # the order of keys
     return plain.dumps(now) != plain.dumps(was)
 
 
 def warm_up() -> None:
-    """Python fits its code to what it meets in the first calls. Done before the fork, no program has to pay for it."""
-    ear, mouth = os.pipe()
-    subject = Subject(ear, mouth, SOURCE_FILE)
+    """Specialises the bytecode of this module before the fork, once for all programs."""
+    read_fd, write_fd = os.pipe()
+    subject = ProgramServer(read_fd, write_fd, SOURCE_FILE)
     program = compile("def f(x): return [x, {'a': (x, 1)}]", SOURCE_FILE, "exec")
     calls = [["call", 0, [1], {}], ["call", 0, [[1, {plain.TAG: "tuple", "v": [1, "a"]}]], {}]]
     for message in (["load", "", program, ["f"]], *calls * 20):
-        wire.send(mouth, subject.answer(marshal.dumps(message)))
-        wire.receive(ear, wire.LARGEST)
+        wire.send(write_fd, subject.answer(marshal.dumps(message)))
+        wire.receive(read_fd, wire.LARGEST)
         flush()
-    os.close(ear)
-    os.close(mouth)
+    os.close(read_fd)
+    os.close(write_fd)
     del sys.modules["solution"]
 
 
 def run_script(code: types.CodeType, file: str) -> int:
-    """The source as a program of its own, from the top to a normal end; returns the exit status."""
+    """Runs the source as a script; returns the exit status."""
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=file, __builtins__=__builtins__)
     sys.modules["__main__"] = module
     try:
         exec(code, module.__dict__)
         status = 0
-    except SystemExit as leaving:
-        status = _exit_status(leaving)
+    except SystemExit as error:
+        status = _exit_status(error)
     except BaseException as error:
-        sys.stderr.write(traces.of_script(error))
+        sys.stderr.write(traces.script_traceback(error))
         status = 1
     if "threading" in sys.modules:
         sys.modules["threading"]._shutdown()
@@ -244,17 +246,17 @@ def run_script(code: types.CodeType, file: str) -> int:
 
     atexit._run_exitfuncs()
     flush()
-    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # written out at the end whatever has taken their place
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # the program may have replaced them
     flush()
     return status
 
 
-def _exit_status(leaving: SystemExit) -> int:
-    if leaving.code is None:
+def _exit_status(error: SystemExit) -> int:
+    if error.code is None:
         return 0
-    if isinstance(leaving.code, int):
-        return leaving.code & 0xFF
-    sys.stderr.write(f"{leaving.code}\n")
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    sys.stderr.write(f"{error.code}\n")
     return 1
 
 
@@ -262,5 +264,5 @@ def flush() -> None:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except Exception:  # the program may have closed or replaced them, or filled them up
+    except Exception:  # closed, replaced or full
         pass

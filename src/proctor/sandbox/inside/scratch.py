@@ -1,4 +1,4 @@
-"""The working folder, made as new after every program."""
+"""Empties the scratch folder after every program."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 _MODE = 0o1777
 
 
-def empty(place: str, kept: set[str]) -> None:
-    """Removes whatever programs left, but for the names kept. No process that could interfere is alive any more."""
-    os.chmod(place, _MODE)  # where all are one user, a program owns this folder too
-    os.chdir(place)
+def empty(folder: str, exclude: set[str]) -> None:
+    """Removes everything except the names in `exclude`. No program may be running."""
+    os.chmod(folder, _MODE)  # a program of the same user owns this folder, too
+    os.chdir(folder)
     for name in os.listdir("."):
-        if name not in kept:
+        if name not in exclude:
             _remove(name)
     for attribute in os.listxattr("."):
         if attribute.startswith(("system.posix_acl_", "user.")):
@@ -25,14 +25,15 @@ def _remove(name: str) -> None:
     except (IsADirectoryError, PermissionError):
         try:
             os.rmdir(name)
-        except OSError:  # there is something in it
+        except OSError:  # not empty
             _remove_folder(name)
 
 
 def _remove_folder(name: str) -> None:
-    """However deep it is: without recursion, and without a path or a descriptor for every level.
+    """Removes a tree of any depth: without recursion, long paths or a descriptor per level.
 
-    Landlock makes each access dearer the deeper it is, so there are few: one to list a folder, one to remove it.
+    With Landlock an access costs more the deeper it is, so each folder is accessed twice:
+    to list it and to remove it.
     """
     entered: list[str] = []
     left = [[name]]
@@ -42,7 +43,7 @@ def _remove_folder(name: str) -> None:
             os.chmod(name, 0o700)
             os.chdir(name)
             entered.append(name)
-            left.append(_folders_left())
+            left.append(_delete_files())
         elif entered:
             left.pop()
             os.chdir("..")
@@ -51,11 +52,11 @@ def _remove_folder(name: str) -> None:
             return
 
 
-def _folders_left() -> list[str]:
-    """Those in the current folder, of which nothing else is left."""
+def _delete_files() -> list[str]:
+    """Deletes the files of the current folder; returns its subfolders."""
     with os.scandir(".") as entries:
-        found = list(entries)
-    for entry in found:
+        listed = list(entries)
+    for entry in listed:
         if not entry.is_dir(follow_symlinks=False):
             os.unlink(entry.name)
-    return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+    return [entry.name for entry in listed if entry.is_dir(follow_symlinks=False)]

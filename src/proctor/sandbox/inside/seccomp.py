@@ -1,12 +1,12 @@
-"""System calls that no exam needs, refused by the kernel.
+"""seccomp filters: refuse system calls that no program needs.
 
-Two filters everywhere. The *base* one is put on the warden and holds for everything below it. The *last* one is put on
-the zygote, and so on every program, and takes away what only the warden and the examiner need, namespaces and memory
-that no limit counts, and what would outlive the program: things that the kernel keeps, and processes that are not its
-children.
+`base_filter` is installed in the supervisor and applies to all its children.
+`program_filter` is installed in the zygote, and so applies to every program: it refuses
+namespaces, memory that no limit counts, and what would outlive the program: persistent
+kernel objects, and processes that are not its children.
 
-Where no namespace hides the other processes of the machine, more is refused: whatever would reach them, and where they
-are the same user, their files.
+Without a PID namespace, further filters refuse calls on other processes and, for programs
+of the same user, on their files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import struct
 
 from proctor.sandbox.inside import kernel
 
-# name: (x86_64, aarch64); None where the machine has no such call. From 424 on, all machines count alike.
+# name: (x86_64, aarch64); None if the architecture has no such call. Numbers from 424 on
+# are the same on all architectures.
 _REFUSED = {
     "acct": (163, 89),
     "add_key": (248, 217),
@@ -108,8 +109,9 @@ _NUMBERS = {
     "truncate": (76, 45),
     "unshare": (272, 97),
 }
-# What Landlock knows nothing of: a file's mode, times, owner and attributes; with the error that each call meets. 0: it
-# does nothing and says so to nobody, because honest programs that copy or unpack files would fail by an error.
+# Changes of mode, times, owner and attributes, which Landlock does not cover, with the error
+# that each call returns. 0: the call does nothing and succeeds, because honest programs that
+# copy or unpack files would fail otherwise.
 _FILES = {
     "chmod": (90, None, 0),
     "chown": (92, None, errno.EPERM),
@@ -133,12 +135,12 @@ _FILES = {
 }
 _SET_FILE_FLAGS = (0x4008_6602, 0x401C_5820)  # by ioctl
 _OPEN_X86 = 2
-_OPENAT2 = 437  # its flags lie in memory too
-_CLONE3 = 435  # its flags lie in memory, where no filter sees them; the C library falls back on clone
+_OPENAT2 = 437  # its flags are in memory, too
+_CLONE3 = 435  # filters cannot read its flags; the C library falls back to clone
 _PIDFD_SEND_SIGNAL = 424
 _SETOWN_EX = 15
 _SETOWN_BY_IOCTL = (0x8901, 0x8902)
-_LAST_KNOWN = 463  # newer calls do not exist here until somebody has looked at them
+_LAST_KNOWN = 463  # newer calls return ENOSYS until they are reviewed
 
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine)
 _AUDIT = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}.get(os.uname().machine, 0)
@@ -159,42 +161,44 @@ def number_of(name: str) -> int:
 
 
 def base_filter(alone: bool, network: bool = False) -> bytes:
-    """`alone`: in namespaces of its own, where a local socket leads to nobody else."""
+    """`alone`: in its own namespaces, where local sockets reach no other process."""
     program = _head()
     program += [(_ABOVE, 0, 1, _LAST_KNOWN), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
-    program += _on(_CLONE3, _REFUSE | errno.ENOSYS)
+    program += _on_call(_CLONE3, _REFUSE | errno.ENOSYS)
     for numbers in _REFUSED.values():
         if (number := numbers[_COLUMN or 0]) is not None:
-            program += _on(number, _REFUSE | errno.EPERM)
+            program += _on_call(number, _REFUSE | errno.EPERM)
     refused = _REFUSE | errno.EACCES
-    if alone:  # only the kind that stays inside: no internet, no host of a virtual machine
+    if alone:  # no internet, no vsock to a host
         outside = (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK) if network else ()
-        program += _only("socket", 0, (socket.AF_UNIX, *outside), refused)
-        program += _only("socketpair", 0, (socket.AF_UNIX,), refused)
-    else:  # a local socket would lead to the services of the machine; a pair of streams leads nowhere
-        program += _on(number_of("socket"), refused)
+        program += _allow_values("socket", 0, (socket.AF_UNIX, *outside), refused)
+        program += _allow_values("socketpair", 0, (socket.AF_UNIX,), refused)
+    else:  # local sockets reach services of the machine; socket pairs do not
+        program += _on_call(number_of("socket"), refused)
         flags = (0, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
         kinds = tuple(kind | flag for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET) for flag in flags)
-        program += _only("socketpair", 0, (socket.AF_UNIX,), refused) + _only("socketpair", 1, kinds, refused)
+        program += _allow_values("socketpair", 0, (socket.AF_UNIX,), refused) + _allow_values(
+            "socketpair", 1, kinds, refused
+        )
     return _pack(program)
 
 
-def last_filter() -> bytes:
+def program_filter() -> bytes:
     program = _head()
-    # Memory that no limit counts, and what would be there for the next program.
+    # Memory that no limit counts, and objects that outlive the program.
     for name in ("memfd_create", "memfd_secret", "msgget", "semget", "shmget"):
-        program += _on(number_of(name), _REFUSE | errno.ENOSYS)
+        program += _on_call(number_of(name), _REFUSE | errno.ENOSYS)
     return _pack([*program, *_without_namespaces()])
 
 
 def namespaces_filter() -> bytes:
-    """For a process that has its room to itself until it ends: it makes no other."""
+    """For a process alone in its namespaces: it creates no others."""
     return _pack([*_head(), *_without_namespaces()])
 
 
 def _without_namespaces() -> list[tuple[int, int, int, int]]:
-    program = _on(number_of("unshare"), _REFUSE | errno.EPERM)
-    program += _on(number_of("setns"), _REFUSE | errno.EPERM)
+    program = _on_call(number_of("unshare"), _REFUSE | errno.EPERM)
+    program += _on_call(number_of("setns"), _REFUSE | errno.EPERM)
     return [
         *program,
         (_EQUAL, 0, 4, number_of("clone")),
@@ -205,64 +209,64 @@ def _without_namespaces() -> list[tuple[int, int, int, int]]:
     ]
 
 
-def neighbours_filter(process: int) -> bytes:
-    """Where no PID namespace hides them: the limits and the rank of other processes stay as they are."""
+def other_processes_filter(process: int) -> bytes:
+    """Without a PID namespace: protects limits and priorities of other processes."""
     refused = _REFUSE | errno.EPERM
-    program = _head() + _on(number_of("ioprio_set"), refused) + _on(number_of("mq_open"), refused)
+    program = _head() + _on_call(number_of("ioprio_set"), refused) + _on_call(number_of("mq_open"), refused)
     for name in ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"):
-        program += _only(name, 0, (0, process), refused)
-    program += _on(number_of("setpriority"), refused)
+        program += _allow_values(name, 0, (0, process), refused)
+    program += _on_call(number_of("setpriority"), refused)
     return _pack(program)
 
 
 def own_signals_filter(process: int) -> bytes:
-    """Where neither a PID namespace nor Landlock keeps signals in: a program may signal only its first process."""
+    """Without a PID namespace and Landlock scopes: signals only to the first process."""
     refused = _REFUSE | errno.EPERM
-    program = _head() + _on(_PIDFD_SEND_SIGNAL, refused)
+    program = _head() + _on_call(_PIDFD_SEND_SIGNAL, refused)
     for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-        program += _only(name, 0, (process,), refused)
+        program += _allow_values(name, 0, (process,), refused)
     for name, words in (("fcntl", (fcntl.F_SETOWN, _SETOWN_EX)), ("ioctl", _SETOWN_BY_IOCTL)):
-        program += _never(name, 1, words, refused)  # signals of a file, to whom one likes
+        program += _refuse_values(name, 1, words, refused)  # a file's signals may go to any process
     return _pack(program)
 
 
 def files_filter(lengths_are_safe: bool) -> bytes:
-    """Where programs are the harness's own user, and only Landlock keeps its files.
+    """For programs that run as the harness's user, whose files only Landlock protects.
 
-    `lengths_are_safe`: Landlock sees to these itself.
+    `lengths_are_safe`: Landlock covers truncation.
     """
-    program = _head() + _never("ioctl", 1, _SET_FILE_FLAGS, _REFUSE | errno.EPERM)
+    program = _head() + _refuse_values("ioctl", 1, _SET_FILE_FLAGS, _REFUSE | errno.EPERM)
     for *numbers, error in _FILES.values():
         if (number := numbers[_COLUMN or 0]) is not None:
-            program += _on(number, _REFUSE | error)
+            program += _on_call(number, _REFUSE | error)
     if not lengths_are_safe:
         refused = _REFUSE | errno.EACCES
-        program += _on(number_of("truncate"), refused) + _on(_OPENAT2, _REFUSE | errno.ENOSYS)
+        program += _on_call(number_of("truncate"), refused) + _on_call(_OPENAT2, _REFUSE | errno.ENOSYS)
         reading_and_truncating = [
             (_ANY_BIT, 0, 2, os.O_TRUNC),
             (_ANY_BIT, 1, 0, os.O_ACCMODE),
             (_RETURN, 0, 0, refused),
         ]
-        program += _about(number_of("openat"), 2, reading_and_truncating)
+        program += _on_argument(number_of("openat"), 2, reading_and_truncating)
         if os.uname().machine == "x86_64":
-            program += _about(_OPEN_X86, 1, reading_and_truncating)
+            program += _on_argument(_OPEN_X86, 1, reading_and_truncating)
     return _pack(program)
 
 
 class Filter:
-    """Made ready once, installed in many processes."""
+    """A filter, prepared once and installed in many processes."""
 
     def __init__(self, program: bytes) -> None:
         self._code = ctypes.create_string_buffer(program, len(program))
         self._header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._code))
 
     def install(self) -> None:
-        """On the calling thread and all that it starts; needs no_new_privs."""
+        """Installs it on the calling thread and its children; needs no_new_privs."""
         kernel.system_call("seccomp", number_of("seccomp"), ctypes.c_long(_SET_FILTER), ctypes.c_long(0), self._header)
 
 
 def _head() -> list[tuple[int, int, int, int]]:
-    """Ends with the number of the call loaded."""
+    """Checks the architecture, then loads the number of the call."""
     return [
         (_LOAD, 0, 0, _MACHINE_AT),
         (_EQUAL, 1, 0, _AUDIT),
@@ -271,25 +275,25 @@ def _head() -> list[tuple[int, int, int, int]]:
     ]
 
 
-def _on(number: int, answer: int) -> list[tuple[int, int, int, int]]:
+def _on_call(number: int, answer: int) -> list[tuple[int, int, int, int]]:
     return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
 
 
-def _only(name: str, argument: int, allowed: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
-    """The call is refused unless that argument of it is one of these."""
+def _allow_values(name: str, argument: int, allowed: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
+    """Refuses the call unless the argument has one of these values."""
     compare = [(_EQUAL, len(allowed) - index, 0, value) for index, value in enumerate(allowed)]
-    return _about(number_of(name), argument, [*compare, (_RETURN, 0, 0, answer)])
+    return _on_argument(number_of(name), argument, [*compare, (_RETURN, 0, 0, answer)])
 
 
-def _never(name: str, argument: int, refused: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
-    """The call is refused if that argument of it is one of these."""
+def _refuse_values(name: str, argument: int, refused: tuple[int, ...], answer: int) -> list[tuple[int, int, int, int]]:
+    """Refuses the call if the argument has one of these values."""
     *first, last = refused
     compare = [(_EQUAL, len(first) - index, 0, value) for index, value in enumerate(first)]
-    return _about(number_of(name), argument, [*compare, (_EQUAL, 0, 1, last), (_RETURN, 0, 0, answer)])
+    return _on_argument(number_of(name), argument, [*compare, (_EQUAL, 0, 1, last), (_RETURN, 0, 0, answer)])
 
 
-def _about(number: int, argument: int, steps: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """Steps that look at an argument of one call. What they let through meets the rest of the filter."""
+def _on_argument(number: int, argument: int, steps: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Applies steps to an argument of one call; then the rest of the filter follows."""
     body = [(_LOAD, 0, 0, _ARGUMENT_AT + 8 * argument), *steps, (_LOAD, 0, 0, _NUMBER_AT)]
     return [(_EQUAL, 0, len(body), number), *body]
 

@@ -1,10 +1,10 @@
-"""Serves calls behind the walls: a function that is loaded once and runs in a process of its own for every call.
+"""Serves calls in isolation: loads a function once, forks a process for each call.
 
-    supervisor ── zygote ─┬─ init    idle; whatever a call leaves behind ends with it
-                          └─ call    one call; ended when it reaches a limit
+    supervisor ── zygote ─┬─ init    idle; processes that a call leaves behind end with it
+                          └─ call    one call; killed at a limit
 
-The supervisor loads the function, before anything untrusted is there. A call talks to the harness over a socket that
-no other call has; the supervisor sees how long it runs and how it ends, and nothing of what is said.
+The supervisor loads the function before the first call. A call talks to the harness over
+its own socket; the supervisor only applies the limits and reports the exit.
 """
 
 from __future__ import annotations
@@ -23,19 +23,27 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from proctor.sandbox.inside import scratch, traces, watch, zygote
-from proctor.sandbox.inside.supervisor import HARNESS, JOBS, HarnessGoneError, Outputs, Supervisor, enter
+from proctor.sandbox.inside import process_tree, scratch, traces, zygote
+from proctor.sandbox.inside.supervisor import (
+    HARNESS,
+    JOBS,
+    HarnessExitedError,
+    OutputFiles,
+    Supervisor,
+    enter_isolation,
+)
 
 CALL = struct.Struct("<dd4Q")  # seconds, wall seconds, memory, output, disk, processes
-# What the harness says of a call that is under way: its clock stands still while it waits for the harness.
+# Commands of the harness about the running call. Its clock pauses while it waits for the
+# harness.
 PAUSE, RESUME, FINISH = b"p", b"r", b"f"
 _PAYLOAD = HARNESS + 1
 _OPEN_FILES = 1024
-_TICK = 0.1
-_SHORTEST = 0.005
+_POLL_INTERVAL = 0.1
+_SHORTEST_INTERVAL = 0.005
 
 Service = Callable[[int], None]
-"""Answers one call over a socket, in the process that was made for it."""
+"""Answers one call over a socket, in its own process."""
 
 
 class ServiceSupervisor(Supervisor):
@@ -53,63 +61,63 @@ class ServiceSupervisor(Supervisor):
             message, descriptors, _, _ = socket.recv_fds(self._calls, CALL.size, 1)
             if not message:
                 return
-            if len(message) < CALL.size:  # about a call that has ended meanwhile
+            if len(message) < CALL.size:  # a command about a call that has ended
                 continue
             try:
                 self._answer(message, descriptors[0])
-            except HarnessGoneError:
+            except HarnessExitedError:
                 return
 
     def close(self) -> None:
         os.kill(self._zygote, signal.SIGKILL)
         os.waitpid(self._zygote, 0)
         if not self._plan["pid_namespace"]:
-            watch.end_descendants(set())
+            process_tree.end_descendants(set())
 
     def _answer(self, message: bytes, channel: int) -> None:
-        """One call, from fork to clean-up."""
+        """Runs one call, from fork to clean-up."""
         seconds, wall_seconds, memory, output, disk, processes = CALL.unpack(message)
         started = time.monotonic()
         outputs = self._output_files()
-        end = self._start_process(self._limits(seconds, memory, disk, processes), outputs, channel, channel)
+        pidfd = self._start_process(self._limits(seconds, memory, disk, processes), outputs, channel, channel)
         os.close(channel)
         try:
-            stopped = self._watch_call(end, _Clock(started), seconds, wall_seconds, memory, outputs, output)
-            alive = not select.select([end], [], [], 0)[0]
+            stopped = self._watch_call(pidfd, _PausableClock(started), seconds, wall_seconds, memory, outputs, output)
+            alive = not select.select([pidfd], [], [], 0)[0]
             if alive:
-                signal.pidfd_send_signal(end, signal.SIGKILL)
-            status, cpu, resident = self._ended()
-            cpu += self._clear_room()
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            status, cpu, resident = self._receive_exit()
+            cpu += self._kill_leftovers()
             code = None if alive else os.waitstatus_to_exitcode(status)
-            self._send_end(stopped, code, cpu, resident, time.monotonic() - started, outputs, output)
-            scratch.empty(self._scratch, self._islands)
+            self._send_exit(stopped, code, cpu, resident, time.monotonic() - started, outputs, output)
+            scratch.empty(self._scratch, self._mount_points)
         finally:
-            for descriptor in (end, *outputs):
+            for descriptor in (pidfd, *outputs):
                 os.close(descriptor)
 
     def _watch_call(
         self,
-        end: int,
-        clock: _Clock,
+        pidfd: int,
+        clock: _PausableClock,
         seconds: float,
         wall_seconds: float,
         memory: int,
-        outputs: Outputs,
+        outputs: OutputFiles,
         output: int,
     ) -> str:
-        """Waits for its end. Returns '' when it came, else why the call must end now."""
+        """Waits for its exit. Returns '' when it came, else the limit that was hit."""
         poll = select.poll()
-        for descriptor in (end, JOBS, HARNESS):
+        for descriptor in (pidfd, JOBS, HARNESS):
             poll.register(descriptor, select.POLLIN)
-        meter = watch.Meter(os.getpid(), self._zygote)
-        wait = min(_TICK, seconds)
+        meter = process_tree.Meter(os.getpid(), self._zygote)
+        wait = min(_POLL_INTERVAL, seconds)
         while True:
             ready = dict(poll.poll(wait * 1000))
             if HARNESS in ready:
-                raise HarnessGoneError
-            if end in ready:
+                raise HarnessExitedError
+            if pidfd in ready:
                 return ""
-            if JOBS in ready and self._heed(clock):
+            if JOBS in ready and self._is_finished(clock):
                 return "finished"
             wall = clock.read()
             used = meter.read()
@@ -122,21 +130,21 @@ class ServiceSupervisor(Supervisor):
                 return "output"
             if used.resident_bytes > memory and used.memory_bytes() > memory:
                 return "memory"
-            wait = max(_SHORTEST, min(_TICK, seconds - own, wall_seconds - wall))
+            wait = max(_SHORTEST_INTERVAL, min(_POLL_INTERVAL, seconds - own, wall_seconds - wall))
 
-    def _heed(self, clock: _Clock) -> bool:
-        """What the harness says of the call; whether it shall end."""
-        said = self._calls.recv(CALL.size)
-        if not said:
-            raise HarnessGoneError
-        if said == PAUSE:
+    def _is_finished(self, clock: _PausableClock) -> bool:
+        """Applies a command of the harness; returns whether the call shall end."""
+        message = self._calls.recv(CALL.size)
+        if not message:
+            raise HarnessExitedError
+        if message == PAUSE:
             clock.pause()
-        elif said == RESUME:
+        elif message == RESUME:
             clock.resume()
-        return said == FINISH
+        return message == FINISH
 
-    def _start_examiner(self) -> None:
-        self._examiner = os.getpid()  # nobody stands between a call and the harness
+    def _start_test_runner(self) -> None:
+        self._test_runner = os.getpid()  # there is none: its usage counts from here
 
     def _make_zygote(self, line: socket.socket) -> zygote.Zygote:
         return _Zygote(self._plan, line, self._service)
@@ -147,14 +155,14 @@ class _Zygote(zygote.Zygote):
         super().__init__(plan, line)
         self._service = service
 
-    def _serve(self, ear: int, mouth: int) -> None:
-        os.close(mouth)
-        self._service(ear)
+    def _serve(self, read_fd: int, write_fd: int) -> None:
+        os.close(write_fd)
+        self._service(read_fd)
         os._exit(0)
 
 
-class _Clock:
-    """The wall clock of a call, without the time in which it waits for the harness."""
+class _PausableClock:
+    """The wall clock of a call, without the time that it waits for the harness."""
 
     def __init__(self, started: float) -> None:
         self._started = started
@@ -173,11 +181,11 @@ class _Clock:
 
 
 def main() -> None:
-    plan = enter(_OPEN_FILES)
+    plan = enter_isolation(_OPEN_FILES)
     sys.path[:] = plan["path"]
-    sys.prefix, sys.exec_prefix = plan["prefixes"]  # which a Python without `site` takes from where it was installed
+    sys.prefix, sys.exec_prefix = plan["prefixes"]  # `-S` ignores virtual environments
     sys.argv = [""]
-    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # as in every Python that has read `site`
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # as `site` does
     with open(_PAYLOAD, "rb") as file:
         payload = file.read()
     module, _, name = plan["service"].partition(":")

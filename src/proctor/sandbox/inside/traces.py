@@ -1,4 +1,4 @@
-"""What went wrong, in a few lines, also when the exception itself is hostile."""
+"""Short descriptions of exceptions, even of hostile ones."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ _MESSAGE = 2000
 _LINE = 300
 
 
-def of_subject(error: BaseException) -> list[str]:
-    """An exception of the program, told as plain data: kind, class, nearest built-in class, message, frames."""
+def describe(error: BaseException) -> list[str]:
+    """An exception of the program as data: kind, class, built-in base, message, frames."""
     if isinstance(error, SystemExit):
         return ["exit", _text(error.code)]
     if isinstance(error, MemoryError):
         return ["memory"]
-    if _started_too_many(error):
+    if _hit_process_limit(error):
         return ["processes"]
     builtin = nearest_builtin(type(error)).__name__
     return ["raise", type(error).__name__, builtin, _text(error), frames(error, "solution.py")]
 
 
-def is_an_end(leaving: SystemExit) -> bool:
-    """Whether tests that leave this way, as unittest does, say that all was well."""
-    return leaving.code is None or (isinstance(leaving.code, int) and leaving.code == 0)
+def is_success_exit(error: SystemExit) -> bool:
+    """Whether tests that call sys.exit, as unittest does, report success."""
+    return error.code is None or (isinstance(error.code, int) and error.code == 0)
 
 
 def nearest_builtin(kind: type) -> type:
     return next((base for base in kind.__mro__ if base.__module__ == "builtins"), Exception)
 
 
-def of_script(error: BaseException) -> str:
+def script_traceback(error: BaseException) -> str:
     return "".join(["Traceback (most recent call last):\n", frames(error, "solution.py"), summary(error), "\n"])
 
 
@@ -40,30 +40,30 @@ def summary(error: BaseException) -> str:
 
 
 def frames(error: BaseException, file: str, source: str = "") -> str:
-    """The last frames that lie in one file, innermost last, with their lines where the source is given."""
+    """The last frames in a file, innermost last, with lines if the source is given."""
     lines = source.splitlines()
-    told = []
+    entries = []
     if isinstance(error, SyntaxError) and _is_of(error.filename, file):
-        told.append(f'  File "{file}", line {error.lineno}\n    {(error.text or "").strip()[:_LINE]}\n')
+        entries.append(f'  File "{file}", line {error.lineno}\n    {(error.text or "").strip()[:_LINE]}\n')
     step = error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
         if _is_of(code.co_filename, file):
             line = step.tb_lineno
             shown = f"    {lines[line - 1].strip()[:_LINE]}\n" if 0 < (line or 0) <= len(lines) else ""
-            told.append(f'  File "{file}", line {line}, in {code.co_name}\n{shown}')
+            entries.append(f'  File "{file}", line {line}, in {code.co_name}\n{shown}')
         step = step.tb_next
-    return "".join(told[-_FRAMES:])
+    return "".join(entries[-_FRAMES:])
 
 
 def _is_of(path: str | None, file: str) -> bool:
-    """The source has a path, which is of no use to anybody who reads of an error."""
+    """Whether a path is that of `file`, in any folder."""
     return path is not None and (path == file or path.endswith(f"/{file}"))
 
 
-def _started_too_many(error: BaseException) -> bool:
-    """Whether the limit on processes and threads is what the program ran into."""
-    if isinstance(error, BlockingIOError):  # what fork raises; programs have no other reason to meet it
+def _hit_process_limit(error: BaseException) -> bool:
+    """Whether the program hit the limit on processes and threads."""
+    if isinstance(error, BlockingIOError):  # raised by fork
         return error.errno == errno.EAGAIN
     return isinstance(error, RuntimeError) and _text(error) == "can't start new thread"
 
@@ -72,5 +72,5 @@ def _text(value: object) -> str:
     try:
         text = str(value)
     except BaseException as error:
-        return f"<{type(value).__name__} whose text cannot be had: {type(error).__name__}>"
+        return f"<{type(value).__name__} without a message: {type(error).__name__}>"
     return text if len(text) <= _MESSAGE else text[:_MESSAGE] + " …"

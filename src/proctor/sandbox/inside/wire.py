@@ -1,4 +1,4 @@
-"""Whole messages over a pipe: four bytes of length, then the body."""
+"""Messages over a pipe: four bytes of length, then the body."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import struct
 
 _LENGTH = struct.Struct("<I")
-LARGEST = 1 << 30  # that a program is sent
-_FIRST = 1 << 12  # most messages are short, and a large buffer would cost every program fresh memory
+LARGEST = 1 << 30  # bytes of a message to a program
+_FIRST = 1 << 12  # most messages are short; a large buffer costs every program memory
 _CHUNK = 1 << 18
 
 
 class BrokenMessageError(Exception):
-    """The other side hung up, or says more than it may."""
+    """The other side closed the pipe, or sent a message that is too long."""
 
 
 def send(descriptor: int, body: bytes) -> None:
@@ -23,13 +23,13 @@ def send(descriptor: int, body: bytes) -> None:
 
 
 def receive(descriptor: int, most: int) -> bytes:
-    """One message of at most so many bytes. What follows it is dropped: the other side has to wait for an answer."""
+    """One message of at most `most` bytes. Drops what follows: the other side must wait."""
     data = os.read(descriptor, _FIRST)
     while len(data) < 4:
         data += _more(descriptor)
     (length,) = _LENGTH.unpack_from(data)
     if length > most:
-        raise BrokenMessageError(f"a message of {length} bytes")
+        raise BrokenMessageError(f"the message has {length} bytes, at most {most} are allowed")
     if len(data) < length + 4:
         parts = [data]
         missing = length + 4 - len(data)
@@ -43,5 +43,5 @@ def receive(descriptor: int, most: int) -> bytes:
 def _more(descriptor: int) -> bytes:
     data = os.read(descriptor, _CHUNK)
     if not data:
-        raise BrokenMessageError("hung up")
+        raise BrokenMessageError("the pipe was closed")
     return data

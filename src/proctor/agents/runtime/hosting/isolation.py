@@ -17,7 +17,7 @@ from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.core.config import RunConfig, user_path
 from proctor.core.errors import UsageError
 from proctor.sandbox.inside import landlock
-from proctor.sandbox.isolated import Allowed, Enclosed, enclose, find_level
+from proctor.sandbox.isolated import IsolatedCommand, Permissions, find_level, isolate_command
 from proctor.sandbox.isolation import IsolationLevel
 from proctor.sandbox.worker import SOURCES
 
@@ -55,13 +55,13 @@ class AgentSandbox:
         self._shown = (*shown, *readable)
         self._binds = (*copied, *((str(source), target) for source, target in binds))
 
-    def enclose(self, program: list[str], handed: Sequence[int], environment: dict[str, str]) -> Enclosed:
+    def enclose(self, program: list[str], handed: Sequence[int], environment: dict[str, str]) -> IsolatedCommand:
         isolation = self.isolation
         files = (*self._shown, *isolation.files)
         listable = () if self._recipe.source.endswith(".py") else tuple(map(os.path.dirname, self._shown))
-        allowed = Allowed(isolation.network, isolation.gpu, files, self._binds, listable)
+        permissions = Permissions(isolation.network, isolation.gpu, files, self._binds, listable)
         env = {"PYTHONPATH": SOURCES} | isolation.variables | environment
-        return enclose(isolation.level, program, handed, allowed, env)
+        return isolate_command(isolation.level, program, handed, permissions, env)
 
     @property
     def search_path(self) -> list[str]:
@@ -128,7 +128,7 @@ def make_isolation(
             f"{OPTION}: with --agent-network this machine's other displays could be reached: that needs Landlock 6 "
             "(Linux 6.12). Leave it out, or play on another machine (--agent http://HOST:PORT)."
         )
-    level = find_level(Allowed(network, gpu, binds=(("", ""),) if window else ()), OPTION)
+    level = find_level(Permissions(network, gpu, binds=(("", ""),) if window else ()), OPTION)
     return Isolation(level, network, gpu, tuple(map(_shown, files)), dict(variables or {}))
 
 

@@ -22,7 +22,7 @@ from proctor.agents.runtime.hosting.isolation import AgentSandbox
 from proctor.agents.runtime.hosting.recipe import Recipe
 from proctor.agents.runtime.limits import RuntimeLimits
 from proctor.agents.runtime.shielding import run_to_completion
-from proctor.sandbox.isolated import Enclosed
+from proctor.sandbox.isolated import IsolatedCommand
 
 DYING = 10.0  # seconds from the end of the channel to the guardian's report of the exit code
 CLOSED = 0.5  # seconds that a process may live on after it has closed the channel
@@ -54,7 +54,7 @@ class HostProcess:
     def __init__(self, log: Path, memory: int, sandbox: AgentSandbox | None, handed: Sequence[int]) -> None:
         self.log, self._memory = log, memory
         self._sandbox, self._handed = sandbox, handed
-        self._enclosed: Enclosed | None = None
+        self._enclosed: IsolatedCommand | None = None
         self.closed_at: float | None = None  # when its channel was closed, in time.monotonic(): mostly by its death
         self.pulse, self._pulse_file = Pulse.create()
         self.on_notification: Callable[[Any], None] = lambda value: None
@@ -132,7 +132,7 @@ class HostProcess:
         try:
             return Guarded(
                 enclosed.command,
-                tuple(enclosed.handed),
+                tuple(enclosed.descriptors),
                 self.log,
                 enclosed.environment,
                 memory=self._memory,

@@ -1,11 +1,12 @@
-"""The scratch folder in place of /tmp, /var/tmp and /dev/shm, for honest programs that may not write there.
+"""Redirects /tmp, /var/tmp and /dev/shm to the scratch folder, where nothing is mounted.
 
-Elsewhere the scratch folder is mounted in these places. Here calls that name a file in them, and meet no such file or
-no right to it, are repeated with one in the scratch folder. Semaphores and shared memory, which the C library has in
-/dev/shm alone and without which multiprocessing has no locks, queues and pools, are files there as well: a semaphore is
-one that processes share by mapping the same file. None of this holds anybody back; Landlock does that.
+At other levels the scratch folder is mounted there. Here, calls with a path in these
+folders that fail are repeated with a path in the scratch folder. Semaphores and shared
+memory, which the C library has only in /dev/shm and which multiprocessing needs for locks,
+queues and pools, become files in the scratch folder: processes share a semaphore by mapping
+the same file. This protects nothing; Landlock does.
 
-Python imports this file by its name when it starts, and so do the interpreters that a program starts.
+Python imports this file by its name at start, in child interpreters, too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 _CHANGED = ("_multiprocessing", "_posixshmem", *(f"multiprocessing.{name}" for name in ("context", "heap", "spawn")))
 _SCRATCH = os.environ.get("TMPDIR", "/tmp")
-_PLACES = ("/tmp", "/var/tmp", "/dev/shm")
+_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 _CALLS_WITH_TWO = ("link", "rename", "replace", "symlink")
 _CALLS_WITH_PATHS = (
     *("access", "chdir", "chmod", "listdir", "lstat", "mkdir", "mkfifo", "open", "readlink", "remove", "rmdir"),
@@ -33,38 +34,38 @@ _SIZE = 64  # bytes, more than any C library needs for a semaphore
 
 
 def install() -> None:
-    """For this interpreter, and by the environment for those that it starts."""
+    """Installs the redirection in this interpreter and, by PYTHONPATH, in its children."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     os.environ["PYTHONPATH"] = _HERE
     sys.meta_path.insert(0, _Finder())
-    for module in filter(None, map(sys.modules.get, _CHANGED)):  # imported before the program came
+    for module in filter(None, map(sys.modules.get, _CHANGED)):  # imported before
         _change(module)
-    builtins.open = io.open = _moving(io.open, 1)
+    builtins.open = io.open = _redirecting(io.open, 1)
     for name in _CALLS_WITH_PATHS:
-        setattr(os, name, _moving(getattr(os, name), 1 + (name in _CALLS_WITH_TWO)))
+        setattr(os, name, _redirecting(getattr(os, name), 1 + (name in _CALLS_WITH_TWO)))
 
 
-def _moving(call: Any, paths: int) -> Any:
-    """The call, once more with other paths where it fails by those that it is given."""
+def _redirecting(call: Any, paths: int) -> Any:
+    """Wraps a call: if it fails, repeats it with redirected paths."""
 
-    def moving(*arguments: Any, **options: Any) -> Any:
+    def redirecting(*arguments: Any, **options: Any) -> Any:
         try:
             return call(*arguments, **options)
         except (PermissionError, FileNotFoundError):
-            moved = [*map(_moved, arguments[:paths]), *arguments[paths:]]
-            if moved == list(arguments):
+            redirected = [*map(_redirect, arguments[:paths]), *arguments[paths:]]
+            if redirected == list(arguments):
                 raise
-            return call(*moved, **options)
+            return call(*redirected, **options)
 
-    return update_wrapper(moving, call)
+    return update_wrapper(redirecting, call)
 
 
-def _moved(path: Any) -> Any:
+def _redirect(path: Any) -> Any:
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    for place in _PLACES if isinstance(name, str) and not f"{name}/".startswith(f"{_SCRATCH}/") else ():
-        if f"{name}/".startswith(f"{place}/"):
-            return _SCRATCH + name[len(place) :]
+    for folder in _FOLDERS if isinstance(name, str) and not f"{name}/".startswith(f"{_SCRATCH}/") else ():
+        if f"{name}/".startswith(f"{folder}/"):
+            return _SCRATCH + name[len(folder) :]
     return path
 
 
@@ -81,17 +82,17 @@ class _Finder:
 
 
 class _Loader:
-    """Theirs, and a change afterwards."""
+    """Patches a module after its own loader."""
 
-    def __init__(self, theirs: Any) -> None:
-        self._theirs = theirs
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self._theirs.create_module(spec)
+        module: ModuleType | None = self._loader.create_module(spec)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        self._theirs.exec_module(module)
+        self._loader.exec_module(module)
         _change(module)
 
 
@@ -101,7 +102,7 @@ def _change(module: Any) -> None:
     elif module.__name__ == "multiprocessing.heap":
         module.Arena._dir_candidates = []  # else it prefers /dev/shm
     elif module.__name__ == "multiprocessing.context":
-        # A server that forks workers is asked by a socket with a name, and of these there are none.
+        # The fork server needs a named socket, which this level does not have.
         as_server = type("ForkServerContext", (module.SpawnContext,), {"_name": "forkserver"})
         module._concrete_contexts["forkserver"] = as_server()
     elif module.__name__ == "multiprocessing.spawn":
@@ -112,7 +113,7 @@ def _change(module: Any) -> None:
 
 
 def _importing_this(get_command_line: Any, **options: Any) -> list[str]:
-    """How a worker is started: with the options of this interpreter, which may import nothing by itself."""
+    """The command line of a worker, which imports this file explicitly."""
     words: list[str] = get_command_line(**options)
     first = f"import sys; sys.path.insert(0, {_HERE!r}); import sitecustomize; del sys.path[0]; "
     return [first + word if before == "-c" else word for before, word in zip(["", *words], words, strict=False)]
@@ -127,7 +128,7 @@ def _unlink(path: str) -> None:
 
 
 class Semaphore:
-    """What `_multiprocessing.SemLock` is elsewhere, with the same methods and messages."""
+    """Replaces `_multiprocessing.SemLock`, with the same methods and messages."""
 
     SEM_VALUE_MAX = 0
 
@@ -135,14 +136,14 @@ class Semaphore:
         file = os.open(_file_of(name), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.ftruncate(file, _SIZE)
         self._map(file)
-        _called("sem_init", self._place, 1, value)
+        _called("sem_init", self._address, 1, value)
         self._set(kind, maxvalue, None if unlink else name)
         if unlink:
             _unlink(name)
 
     @classmethod
     def _rebuild(cls, _handle: int, kind: int, maxvalue: int, name: str) -> Semaphore:
-        """In another process."""
+        """Opens the semaphore in another process."""
         semaphore = cls.__new__(cls)
         semaphore._map(os.open(_file_of(name), os.O_RDWR | os.O_CLOEXEC))
         semaphore._set(kind, maxvalue, name)
@@ -154,7 +155,7 @@ class Semaphore:
 
         self._memory = mmap.mmap(file, _SIZE)
         os.close(file)
-        self._place = (ctypes.c_char * _SIZE).from_buffer(self._memory)
+        self._address = (ctypes.c_char * _SIZE).from_buffer(self._memory)
 
     def _set(self, kind: int, maxvalue: int, name: str | None) -> None:
         self.kind, self.maxvalue, self.name = kind, maxvalue, name
@@ -170,23 +171,23 @@ class Semaphore:
             self._held += 1
             return True
         deadline = None if timeout is None else time.time() + max(timeout, 0.0)
-        while not self._taken(block, deadline):
+        while not self._try_acquire(block, deadline):
             if not block or (deadline is not None and time.time() >= deadline):
                 return False
         self._held += 1
         self._owner = threading.get_ident()
         return True
 
-    def _taken(self, block: bool, deadline: float | None) -> bool:
-        """False also where a signal came, whose handler then has its turn."""
+    def _try_acquire(self, block: bool, deadline: float | None) -> bool:
+        """False also after a signal, so that its handler runs."""
         if not block:
-            return _called("sem_trywait", self._place, refusals=(errno.EAGAIN, errno.EINTR))
+            return _called("sem_trywait", self._address, refusals=(errno.EAGAIN, errno.EINTR))
         if deadline is None:
-            return _called("sem_wait", self._place, refusals=(errno.EINTR,))
+            return _called("sem_wait", self._address, refusals=(errno.EINTR,))
         import ctypes
 
         until = (ctypes.c_long * 2)(int(deadline), int(deadline % 1 * 1e9))
-        return _called("sem_timedwait", self._place, until, refusals=(errno.ETIMEDOUT, errno.EINTR))
+        return _called("sem_timedwait", self._address, until, refusals=(errno.ETIMEDOUT, errno.EINTR))
 
     def release(self) -> None:
         if self.kind == _RECURSIVE:
@@ -198,7 +199,7 @@ class Semaphore:
         elif self._get_value() >= self.maxvalue:
             raise ValueError("semaphore or lock released too many times")
         self._held -= 1
-        _called("sem_post", self._place)
+        _called("sem_post", self._address)
 
     def _count(self) -> int:
         return self._held
@@ -212,7 +213,7 @@ class Semaphore:
         import ctypes
 
         value = ctypes.c_int()
-        _called("sem_getvalue", self._place, ctypes.byref(value))
+        _called("sem_getvalue", self._address, ctypes.byref(value))
         return max(value.value, 0)
 
     def _is_zero(self) -> bool:
@@ -229,11 +230,11 @@ class Semaphore:
 
 
 _RECURSIVE = 0
-_LIBRARY: list[Any] = []  # loaded when the first semaphore is made
+_LIBRARY: list[Any] = []  # loaded with the first semaphore
 
 
 def _called(function: str, *arguments: Any, refusals: tuple[int, ...] = ()) -> bool:
-    """Whether the C library did it; other threads run while it waits."""
+    """Calls the C library, without the GIL; returns whether it succeeded."""
     import ctypes
 
     if not _LIBRARY:

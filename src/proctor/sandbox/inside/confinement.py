@@ -1,7 +1,6 @@
-"""Puts this process behind its walls, before the first program comes.
+"""Isolates this process before the first program: namespaces, mounts, Landlock, seccomp.
 
-Where bubblewrap has built the room already, only the rules that a process lays upon itself are left to do; otherwise
-the room is built here from the kernel's namespaces and mounts.
+Where bubblewrap has made the namespaces, only Landlock and seccomp are applied.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ DEVICE_LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), 
 _INODES = 16_384
 
 
-def raise_walls(plan: dict[str, Any]) -> None:
-    if plan["walls"] == "kernel":
+def isolate(plan: dict[str, Any]) -> None:
+    if plan["namespace_backend"] == "kernel":
         _enter_namespaces(plan["user_namespace"], plan.get("network", False))
-        _build_room(plan)
-    elif plan["walls"] == "bubblewrap":
-        _finish_bubblewraps_room(plan)
+        _build_root(plan)
+    elif plan["namespace_backend"] == "bubblewrap":
+        _finish_bubblewrap(plan)
     kernel.adopt_orphans()
     kernel.set_no_new_privileges()
     if plan["landlock"]:
@@ -66,9 +65,9 @@ def _enter_namespaces(as_ordinary_user: bool, network: bool) -> None:
     kernel.die_with_parent()
 
 
-def _build_room(plan: dict[str, Any]) -> None:
+def _build_root(plan: dict[str, Any]) -> None:
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)  # any folder will do: it is left at once
+    kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)  # only until pivot_root
     os.chdir("/tmp")
     os.mkdir("old")
     os.mkdir("new")
@@ -78,54 +77,54 @@ def _build_room(plan: dict[str, Any]) -> None:
     scratch = "/new" + plan["scratch"]
     os.makedirs(scratch)
     kernel.mount("tmpfs", scratch, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode=1777,{_size(plan)}")
-    for island in plan["islands"]:
-        os.mkdir(f"/new{island}")
-        kernel.mount("tmpfs", f"/new{island}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
+    for mount_point in plan["mount_points"]:
+        os.mkdir(f"/new{mount_point}")
+        kernel.mount("tmpfs", f"/new{mount_point}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
     for folder in plan["folders"]:
         _bind_read_only(f"/old{folder}", f"/new{folder}")
     for source, target in plan.get("binds", ()):
         _bind_read_only(f"/old{source}", f"/new{target}")
-    for place in plan["hidden"]:
-        kernel.mount("tmpfs", f"/new{place}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k")
+    for path in plan["hidden"]:
+        kernel.mount("tmpfs", f"/new{path}", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k")
     for link, target in plan["links"]:
-        _parents(f"/new{link}")
+        _make_parents(f"/new{link}")
         os.symlink(target, f"/new{link}")
     for name, content in plan["files"].items():
-        _parents(f"/new{name}")
+        _make_parents(f"/new{name}")
         _write(f"/new{name}", content)
     _make_devices(plan["scratch"], devices(plan))
-    _make_proc(whole=bool(plan.get("devices")))  # drivers of graphics cards are described there
-    for place in ("", *plan["islands"], *plan["hidden"]):
-        _make_read_only(f"/new{place}")
+    _make_proc(whole=bool(plan.get("devices")))  # GPU libraries read it
+    for path in ("", *plan["mount_points"], *plan["hidden"]):
+        _make_read_only(f"/new{path}")
     os.chdir("/new")
     kernel.pivot_root(".", ".")
     kernel.unmount(".")
     os.chdir("/")
 
 
-def _finish_bubblewraps_room(plan: dict[str, Any]) -> None:
-    if kernel.has_capability(kernel.CAP_SYS_ADMIN):  # it knows no limit on the number of files
+def _finish_bubblewrap(plan: dict[str, Any]) -> None:
+    if kernel.has_capability(kernel.CAP_SYS_ADMIN):  # bubblewrap has no option for nr_inodes
         flags = kernel.MS_REMOUNT | kernel.MS_NOSUID | kernel.MS_NODEV
         with contextlib.suppress(PermissionError):
             kernel.mount("tmpfs", plan["scratch"], "tmpfs", flags, _size(plan))
     elif plan["user_namespace"]:
-        kernel.unshare(kernel.CLONE_NEWUSER)  # a bubblewrap that keeps the rights to itself
+        kernel.unshare(kernel.CLONE_NEWUSER)  # this bubblewrap keeps CAP_SYS_ADMIN
 
 
 def _size(plan: dict[str, Any]) -> str:
     return f"size={plan['scratch_bytes']},nr_inodes={_INODES}"
 
 
-def _make_read_only(place: str) -> None:
+def _make_read_only(path: str) -> None:
     flags = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
-    kernel.mount("none", place, "", kernel.MS_REMOUNT | kernel.MS_BIND | flags)
+    kernel.mount("none", path, "", kernel.MS_REMOUNT | kernel.MS_BIND | flags)
 
 
 def _bind_read_only(source: str, target: str) -> None:
     if os.path.isdir(source):
         os.makedirs(target, exist_ok=True)
     else:
-        _parents(target)
+        _make_parents(target)
         _write(target, "")
     kernel.mount(source, target, "", kernel.MS_BIND | kernel.MS_REC)
     _protect(target)
@@ -147,7 +146,7 @@ def _protect(target: str) -> None:
 def _make_devices(scratch: str, names: list[str]) -> None:
     os.mkdir("/new/dev")
     for name in names:
-        _parents(f"/new{name}")
+        _make_parents(f"/new{name}")
         _write(f"/new{name}", "")
         kernel.mount(f"/old{name}", f"/new{name}", "", kernel.MS_BIND)
     for link, target in (*DEVICE_LINKS, ("shm", scratch)):
@@ -160,13 +159,13 @@ def _make_proc(whole: bool) -> None:
     if whole:
         kernel.mount("proc", "/new/proc", "proc", flags)
         return
-    try:  # without hidepid: the warden has to see those whom it watches
+    try:  # without hidepid: the supervisor reads other processes
         kernel.mount("proc", "/new/proc", "proc", flags, "subset=pid")
-    except OSError:  # a kernel before 5.8
+    except OSError:  # before Linux 5.8
         kernel.mount("proc", "/new/proc", "proc", flags)
 
 
-def _parents(path: str) -> None:
+def _make_parents(path: str) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
 
 
