@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pkgutil
 import re
 import shlex
 import sys
@@ -184,3 +185,11 @@ def test_links_resolve() -> None:
         prose = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#:]+)\)", prose):
             assert (path.parent / target).exists(), f"{path.name} → {target}"
+
+
+def test_architecture_names_what_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    names = {name for name in re.findall(r"`([a-z_]+(?:\.\w+)+)`", text) if not name.endswith(".py")}
+    assert len(names) > 20
+    for name in names:
+        assert pkgutil.resolve_name(f"proctor.{name}") is not None
