@@ -26,8 +26,8 @@ class AgentCandidate(Candidate):
         return self.name if self.name.startswith(REMOTE) else ""
 
     def identity(self) -> dict[str, str]:
-        found = None if self.recipe is None else source_of(self.recipe.load())
-        return {"agent": self.name} | ({} if found is None else {"sha256": found["sha256"]})
+        source = None if self.recipe is None else source_of(self.recipe.load())
+        return {"agent": self.name} | ({} if source is None else {"sha256": source["sha256"]})
 
 
 def open_agent(text: str) -> Candidate:
