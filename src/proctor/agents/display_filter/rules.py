@@ -130,7 +130,7 @@ _ANY: dict[int, Check | None] = {}
 EXTENSIONS: dict[str, dict[int, Check | None]] = {
     "BIG-REQUESTS": {0: None},
     "Generic Event Extension": {0: None},
-    # Segments of System V are those of the server's machine, whoever they belong to: only handed-over ones are used.
+    # System V segments belong to anybody on the server's machine: only segments passed as descriptors are allowed.
     "MIT-SHM": {0: None, 2: _own(1), 4: _own(6), 6: _own(1)},
     "RANDR": dict.fromkeys((0, 4, 5, 6, 8, 9, 10, 11, 20, 25, 27, 28, 31, 42)) | {15: _clearing(24)},
     "RECORD": {0: None} | {minor: _own(1) for minor in range(1, 8)},
