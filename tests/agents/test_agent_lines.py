@@ -119,7 +119,7 @@ def test_an_evaluators_server_that_is_killed(start_side: StartSide, start_here: 
     assert evaluate(agent, again, SHORT).outcome is EpisodeOutcome.TIMEOUT
 
 
-def test_a_line_that_is_cut_and_mended(start_here: StartLocalSide) -> None:
+def test_connection_that_is_lost_and_restored(start_here: StartLocalSide) -> None:
     agent, evaluator = start_here("agent", fa.Good), start_here("evaluator", fa.Watching)
     to_agent, to_evaluator = Line(agent.port), Line(evaluator.port)
     try:
@@ -181,7 +181,7 @@ def test_start_and_stop_give_up_a_side_that_is_lost(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-def test_a_line_that_is_slow_is_no_crash(start_here: StartLocalSide) -> None:
+def test_slow_connection_is_not_a_crash(start_here: StartLocalSide) -> None:
     agent, evaluator = start_here("agent", fa.Thinking), start_here("evaluator", fa.Watching)
     to_agent = Line(agent.port)
     to_agent.delay = 0.4

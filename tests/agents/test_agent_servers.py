@@ -291,7 +291,7 @@ class CountingSetups(fa.Watching):
             file.write("x")
 
 
-def test_an_agent_is_killed_on_demand_and_made_anew(start_here: StartLocalSide) -> None:
+def test_killed_agent_is_restarted(start_here: StartLocalSide) -> None:
     agent, evaluator = start_here("agent", fa.Sleeping), start_here("evaluator", fa.Watching)
     ask("POST", f"{agent.url}/agent/register_evaluator", {"evaluator_url": evaluator.url})
     ask("POST", f"{evaluator.url}/evaluator/register_agent", {"agent_url": agent.url})

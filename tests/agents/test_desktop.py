@@ -204,7 +204,7 @@ def test_who_asks_for_a_key_waits_for_the_connection(desktop: XDesktop) -> None:
     asking.join()
 
 
-def test_a_film_shows_what_the_player_holds(tmp_path: Path) -> None:
+def test_video_shows_the_held_keys(tmp_path: Path) -> None:
     player, evaluator = EventRecorder(), EventRecorder()
     player.begin(str(tmp_path))
     evaluator.begin(str(tmp_path), by_agent=False)
@@ -437,7 +437,7 @@ def exam(
 
 
 @pytest.mark.parametrize("episodes", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_game_is_won_and_filmed(episodes: int) -> None:
+def test_won_game_has_a_video(episodes: int) -> None:
     needs.program("ffmpeg", "ffmpeg")
     records = exam("Pressing", episodes=episodes, parallel=episodes, film=True)
     assert [record.outcome for record in records] == ["completed"] * episodes
@@ -453,7 +453,7 @@ def test_a_game_is_won_and_filmed(episodes: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_display_that_is_not_ours_is_filmed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_display_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     needs.program("ffmpeg", "ffmpeg")
     display = VirtualDisplay((701, 503))
     display.start()
@@ -481,7 +481,7 @@ time.sleep(1000)
 """
 
 
-def test_nobody_films_for_one_who_was_killed(tmp_path: Path) -> None:
+def test_recorder_ends_when_its_process_is_killed(tmp_path: Path) -> None:
     needs.program("ffmpeg", "ffmpeg")
     folder = tmp_path / "film"
     folder.mkdir()
@@ -527,7 +527,7 @@ def test_what_can_go_wrong_on_a_display(agent: str, outcome: str, why: tuple[str
 
 
 @pytest.mark.slow
-def test_a_film_that_breaks_off_is_said() -> None:
+def test_video_that_breaks_off_is_reported() -> None:
     needs.program("ffmpeg", "ffmpeg")
     (record,) = exam("KillingTheFilm", film=True)
     assert record.outcome == "completed"
@@ -550,7 +550,7 @@ def test_one_keyboard_is_for_one_agent() -> None:
 
 
 @pytest.mark.parametrize("name", ["agents/hexagon", "agents/window"])
-def test_an_exam_in_a_window_needs_a_display(name: str) -> None:
+def test_task_in_a_window_needs_a_display(name: str) -> None:
     settings = {"command": "true", "window": "x", "text": "y"} if name == "agents/window" else {}
     with pytest.raises(UsageError, match="--display none"):
         evaluate(name, agent=f"{FILE}:Idle", display="none", limit=1, settings=settings)
@@ -563,7 +563,7 @@ def test_a_game_that_is_lost_in_play_is_a_failure_if_faults_fail() -> None:
     assert report.metrics["success_if_faults_fail"].value == 0.0
 
 
-def test_whoever_leaves_a_game_has_played_it(tmp_path: Path) -> None:
+def test_game_that_is_quit_counts_as_played(tmp_path: Path) -> None:
     (tmp_path / "game.py").write_text(GAME)
     command = shlex.join([sys.executable, str(tmp_path / "game.py"), "5"])
     settings = {"command": command, "window": "Arrow", "image": "none.png", "timeout": 300.0, "look_every": 300.0}
@@ -682,7 +682,7 @@ def test_a_game_that_closes_its_window_at_its_end(agent: str, outcome: str) -> N
     assert len(record.outputs) == 1
 
 
-def test_a_model_that_sees_plays(serve: Serve) -> None:
+def test_vision_model_plays(serve: Serve) -> None:
     """It is shown the window and presses what it answers."""
 
     def look(body: dict[str, Any], number: int) -> str:
@@ -701,7 +701,7 @@ def test_a_model_that_sees_plays(serve: Serve) -> None:
     assert record.usage.output_tokens > 0
 
 
-def test_a_model_that_never_answers_has_not_played(serve: Serve) -> None:
+def test_model_that_never_answers_is_a_fault(serve: Serve) -> None:
     """Its server may be broken; to press nothing would be a score."""
 
     async def reply(body: dict[str, Any], number: int) -> str:

@@ -72,7 +72,7 @@ def test_the_same_seed_is_the_same_play() -> None:
     assert not {e.trace for e in endings(first)} & {e.trace for e in endings(other)}
 
 
-def test_epochs_differ_in_the_agent_not_in_the_world() -> None:
+def test_epochs_change_the_agent_and_not_the_env() -> None:
     report = play("random", limit=2, epochs=2)
     logs = [read_events(Path(report.store) / "artifacts" / report.run.id / e.events) for e in endings(report)]
     by_seed = Counter(log.header.seed for log in logs)
@@ -89,7 +89,7 @@ def test_episodes_at_once(parallel: int) -> None:
     assert 1 <= len(logs) <= parallel, "processes are used again"
 
 
-def test_a_model_plays_by_words() -> None:
+def test_language_model_plays() -> None:
     report = proctor.evaluate("agents/catch", "scripted/random", limit=5)
     assert report.metrics["length"].value == 35
     assert "unreadable" not in report.metrics
@@ -97,7 +97,7 @@ def test_a_model_plays_by_words() -> None:
     assert silent.metrics["unreadable"].value == silent.metrics["idle"].value == 70
 
 
-def test_what_a_model_is_shown(serve: Serve) -> None:
+def test_prompt_of_a_language_model(serve: Serve) -> None:
     """It reads the field, and its answers move the paddle; what it cannot say is counted."""
 
     def reply(body: dict[str, Any], number: int) -> str:
@@ -178,7 +178,7 @@ def test_an_agent_that_hangs_before_it_begins_has_no_more_time_than_to_play(cloc
 
 
 @pytest.mark.parametrize("clock", [pytest.param("realtime", marks=pytest.mark.slow), "paused"])
-def test_an_agent_that_cuts_its_line_has_left(clock: str) -> None:
+def test_agent_that_closes_its_connection_crashes(clock: str) -> None:
     """The environment waits for it, or goes on for many seconds."""
     settings = {"clock": clock, "fps": 20, "env_kwargs": {"things": 30}}
     report = play("Bails", settings=settings | {"max_steps": 10 if clock == "paused" else 100})
@@ -186,14 +186,14 @@ def test_an_agent_that_cuts_its_line_has_left(clock: str) -> None:
     assert "lost the environment, which went on" in endings(report)[1].why
 
 
-def test_an_agent_that_cuts_its_line_has_left_also_if_the_world_is_over_before_anybody_asks() -> None:
+def test_agent_that_closes_its_connection_crashes_even_if_the_env_ended() -> None:
     settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardEnv"}}
     report = play("BailsAndDawdles", OWN, limit=1, settings=settings)
     assert outcomes(report) == ["agent_crash"]
     assert "lost the environment, which went on" in endings(report)[0].why
 
 
-def test_an_agent_that_cannot_be_made(tmp_path: Path) -> None:
+def test_agent_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("class Agent:\n    def __init__(self): 1 / 0\n    def act(self, o): return 0\n")
     report = proctor.evaluate("agents/catch", agent="broken.py:Agent", limit=1)
     assert outcomes(report) == ["agent_crash"]
@@ -215,7 +215,7 @@ WORLDS = {("RaisingEnv", "step", "model"), ("DyingEnv", "realtime", "agent"), ("
         for player in ("agent", "model")
     ],
 )
-def test_world_lost_while_the_agent_plays_is_a_failure_and_not_tried_again(
+def test_env_lost_while_the_agent_plays_is_a_failure_without_retry(
     kind: str, why: str, clock: str, player: str
 ) -> None:
     settings = {"clock": clock, "fps": 50, "timeout": 4, "env_kwargs": {"kind": kind}}
@@ -241,9 +241,7 @@ def test_world_lost_while_the_agent_plays_is_a_failure_and_not_tried_again(
         pytest.param("HangingResetEnv", "did not return within 2 s", marks=pytest.mark.slow),
     ],
 )
-def test_world_that_fails_before_the_agent_begins_is_tried_again_with_another_seed(
-    kind: str, why: str, clock: str
-) -> None:
+def test_env_that_fails_before_the_agent_begins_is_retried_with_another_seed(kind: str, why: str, clock: str) -> None:
     settings = {"clock": clock, "fps": 50, "setup_timeout": 2, "env_kwargs": {"kind": kind}}
     report = play("policy", OWN, limit=1, settings=settings)
     (record,) = report.records()
@@ -257,7 +255,7 @@ def test_world_that_fails_before_the_agent_begins_is_tried_again_with_another_se
     assert "lost_env_crash" in str(report)
 
 
-def test_world_that_never_begins_is_not_counted_against_the_agent() -> None:
+def test_env_that_never_begins_is_not_a_fault_of_the_agent() -> None:
     settings = {"env_kwargs": {"kind": "RaisingResetEnv"}, "attempts": 1}
     once = play("policy", OWN, limit=1, settings=settings)
     assert outcomes(once) == ["env_crash"]
@@ -266,7 +264,7 @@ def test_world_that_never_begins_is_not_counted_against_the_agent() -> None:
 
 
 @pytest.mark.parametrize("clock", ["step", pytest.param("realtime", marks=pytest.mark.slow)])
-def test_world_killed_by_its_agent_is_a_failure_and_not_tried_again(clock: str) -> None:
+def test_env_killed_by_its_agent_is_a_failure_without_retry(clock: str) -> None:
     settings = {"clock": clock, "fps": 50, "env_kwargs": {"kind": "KnownEnv"}}
     report = play("KillsTheEnv", OWN, limit=2, settings=settings)
     assert outcomes(report)[0] in ("env_crash", "agent_crash"), "by the clock `step` they share the process"
@@ -285,14 +283,14 @@ def test_world_killed_by_its_agent_is_a_failure_and_not_tried_again(clock: str) 
         pytest.param("one", "completed", "", marks=pytest.mark.slow),
     ],
 )
-def test_world_that_says_no_success_that_could_be_read(success: str, outcome: str, why: str) -> None:
+def test_invalid_success_of_an_env_is_judge_error(success: str, outcome: str, why: str) -> None:
     report = play("policy", OWN, limit=1, settings={"env_kwargs": {"kind": "VagueEnv", "success": success}})
     assert outcomes(report) == [outcome]
     assert why in endings(report)[0].why
     assert report.metrics["success_if_faults_fail"].value == (outcome == "completed")
 
 
-def test_what_an_agent_raises_after_the_end_of_the_world_is_noted() -> None:
+def test_error_of_the_agent_after_the_end_is_noted() -> None:
     async def raising() -> None:
         raise HostedFaultError(Fault("RuntimeError", "too late"))
 
@@ -308,7 +306,7 @@ def test_what_an_agent_raises_after_the_end_of_the_world_is_noted() -> None:
         asyncio.run(said(1.0))  # its process had died before
 
 
-def test_a_world_that_cannot_be_made_is_one_sentence(proctor: Command) -> None:
+def test_env_that_cannot_be_created_is_a_one_line_error(proctor: Command) -> None:
     done = proctor("run", "agents/catch", "--agent", "random", "--set", 'env_kwargs={"width": 1}')
     assert done.returncode == 2
     assert "a width of at least 2" in done.stderr
@@ -352,7 +350,7 @@ def test_time_is_up() -> None:
     assert endings(short)[0].length == 3
 
 
-def test_the_real_clock_does_not_wait() -> None:
+def test_realtime_clock_does_not_wait() -> None:
     """An agent that never answers in time: the environment goes on with its idle action, and the ticks are on time."""
     settings = {"clock": "realtime", "fps": 100, "env_kwargs": {"kind": "UnheardEnv"}}
     report = play("Dawdles", OWN, settings=settings)
@@ -364,7 +362,7 @@ def test_the_real_clock_does_not_wait() -> None:
 
 
 @pytest.mark.slow
-def test_the_report_says_how_late_everything_was() -> None:
+def test_report_shows_lags() -> None:
     report = play("policy", settings={"clock": "realtime", "fps": 50})
     for ending in endings(report):
         assert ending.seconds >= 35 / 50
@@ -379,7 +377,7 @@ def test_the_report_says_how_late_everything_was() -> None:
     assert "reaction_p50_ms" in text
 
 
-def test_a_paused_world_stands_still() -> None:
+def test_paused_env_waits() -> None:
     report = play("policy", settings={"clock": "paused", "fps": 100})
     assert report.metrics["success"].value == 1, "it always waits"
     for ending in endings(report):
@@ -389,25 +387,25 @@ def test_a_paused_world_stands_still() -> None:
 
 
 @pytest.mark.parametrize("clock", ["realtime", pytest.param("paused", marks=pytest.mark.slow)])
-def test_a_model_by_the_clock(clock: str) -> None:
+def test_language_model_plays_with_a_timed_clock(clock: str) -> None:
     report = proctor.evaluate("agents/catch", "scripted/random", limit=2, settings={"clock": clock, "fps": 100})
     assert report.run.outcomes == {"completed": 2}
     assert report.metrics["length"].value == 35
 
 
-def test_a_model_error_is_no_play(failing_run: FailingRun) -> None:
+def test_model_error_is_not_scored(failing_run: FailingRun) -> None:
     _, records = failing_run("agents/catch", "scripted/oracle", limit=2, settings={"clock": "realtime"})
     assert [record.error and record.error.kind for record in records] == ["model", "model"]
 
 
-def test_nobody_writes_the_endings_of_episodes_to_come() -> None:
+def test_agent_cannot_forge_later_endings() -> None:
     report = play("Forges")
     assert [e.length for e in endings(report)] == [35, 35, 35]
     assert value(report, "reward") < 5
 
 
 @pytest.mark.parametrize("episodes", [200, pytest.param(1_000, marks=pytest.mark.slow)])
-def test_hundreds_of_episodes_leak_nothing(episodes: int) -> None:
+def test_hundreds_of_episodes_leak_nothing_in_the_env(episodes: int) -> None:
     """No more threads, files or processes than after the first ten, in the harness and in the environment's process."""
 
     def held(pid: int) -> tuple[int, int]:

@@ -35,7 +35,7 @@ def exam(evaluator: str, agent: str, episodes: int, **options: Any) -> Any:
     return evaluate(f"{FILE}:{evaluator}", agent=f"{FILE}:{agent}", limit=episodes, settings=settings, **options)
 
 
-def test_an_evaluator_is_an_exam() -> None:
+def test_evaluator_is_a_task() -> None:
     report = exam("Watching", "Finishing", 4, parallel=2)
     assert report.run.n == 4
     assert report.run.candidate == f"{FILE}:Finishing"
@@ -72,7 +72,7 @@ def test_faults_are_counted_beside_the_score() -> None:
     assert report.run.errors == 0
 
 
-def test_what_is_not_the_agents_fault_is_tried_again_and_every_attempt_is_kept() -> None:
+def test_faults_of_the_env_are_retried_and_all_attempts_are_stored() -> None:
     report = exam("SetupRaises", "Finishing", 1)
     (record,) = report.records()
     assert [output.finish for output in record.outputs] == ["env_crash", "env_crash"]
@@ -82,7 +82,7 @@ def test_what_is_not_the_agents_fault_is_tried_again_and_every_attempt_is_kept()
     assert "the game does not start" in record.score.why
 
 
-def test_a_killed_run_goes_on_and_repeats_no_episode(tmp_path: Path, proctor: Command) -> None:
+def test_killed_run_resumes_without_repeating_episodes(tmp_path: Path, proctor: Command) -> None:
     log = tmp_path / "episodes"
     os.mkfifo(tmp_path / "gate")
     environment = os.environ | {"EPISODES": str(log), "GATE": str(tmp_path / "gate")}
@@ -100,7 +100,7 @@ def test_a_killed_run_goes_on_and_repeats_no_episode(tmp_path: Path, proctor: Co
     assert log.read_text() == "xxx" + "xx", "no finished episode was played again"
 
 
-def test_an_episode_that_was_played_but_not_judged_is_judged_and_not_played_again(proctor: Command) -> None:
+def test_resume_scores_a_played_episode_without_replaying_it(proctor: Command) -> None:
     command = ["run", f"{FILE}:Watching", "--agent", f"{FILE}:Finishing", "--episodes", "2"]
     assert proctor(*command, "--generation-only").returncode == 0
     assert finished() == []
@@ -140,7 +140,7 @@ def test_bad_input(proctor: Command, arguments: list[str], said: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_hung_agent_oversteps_its_time_by_little(tmp_path: Path) -> None:
+def test_hanging_agent_is_stopped_soon_after_its_timeout(tmp_path: Path) -> None:
     """It is ended by force: nobody waits for what would never come. A busy machine may make some of them late."""
 
     async def overshoots() -> list[float]:
@@ -223,6 +223,6 @@ def test_a_recording_whose_start_is_cancelled_is_closed(tmp_path: Path, monkeypa
     assert closed.is_set()
 
 
-def test_a_model_cannot_sit_it() -> None:
+def test_model_cannot_play_a_task_without_a_window() -> None:
     with pytest.raises(UsageError, match="task for agents"):
         evaluate(f"{FILE}:Watching", "scripted/blank", limit=1)

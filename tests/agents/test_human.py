@@ -220,7 +220,7 @@ def test_what_a_person_cannot_play(
     assert said in done.stderr
 
 
-def test_what_has_no_window_is_not_for_people(proctor: Command) -> None:
+def test_person_cannot_play_without_a_window(proctor: Command) -> None:
     done = proctor("run", "agents/catch", "--agent", "human", "--limit", "1")
     assert (done.returncode, "is stepped, without a window: --agent human plays" in done.stderr) == (2, True), (
         done.stderr

@@ -84,7 +84,7 @@ def test_isolated_agent_sees_nothing_of_the_machine(
 
 @pytest.mark.parametrize(("evaluator", "agent"), [("Scored", "FileForger"), ("InMemory", "MemoryForger")])
 @pytest.mark.parametrize("isolated", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_forged_state_is_no_success_when_isolated(
+def test_isolated_agent_cannot_forge_state(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, evaluator: str, agent: str, isolated: bool
 ) -> None:
     monkeypatch.setenv("FORGED_STATE", str(tmp_path / "state"))
@@ -185,7 +185,7 @@ def test_isolated_agent_plays_in_a_window() -> None:
     assert any(event["event"] == "frame" for event in events)
 
 
-def test_word_of_an_isolated_agent_does_not_void_its_episode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_isolated_agent_cannot_void_its_episode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FORGED_STATE", str(tmp_path / "state"))
     _, attempts = played("Scored", "Liar")
     assert attempts[0]["outcome"] == "completed"
@@ -293,6 +293,6 @@ def test_impossible_options_are_refused(options: dict[str, Any], message: str) -
         evaluate("agents/window", settings=settings, **{"limit": 1, **agent, **options})
 
 
-def test_room_shows_the_agents_file_and_none_of_its_neighbours() -> None:
+def test_sandbox_shows_the_agent_file_alone() -> None:
     found = isolation_module._source_of(Recipe(FILE, "Spy"))
     assert found == [str(Path(FILE).resolve())]

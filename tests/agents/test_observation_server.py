@@ -53,21 +53,21 @@ def move(tick: int, action: Any) -> dict[str, Any]:
     return {"data": msgspec.msgpack.encode(PendingAction(tick, action, 1, 2))}
 
 
-def test_the_gate_lets_nobody_in_without_the_token(gate: ObservationServer) -> None:
+def test_observation_server_requires_the_token(gate: ObservationServer) -> None:
     tokens: list[dict[str, str]] = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}]
     for headers in tokens:
         answers = ask(gate, ("GET", "/observation", {"headers": headers}), ("POST", "/action", {"headers": headers}))
         assert [status for status, _ in answers] == [401, 401]
 
 
-def test_a_token_that_is_no_text_is_a_wrong_one(gate: ObservationServer) -> None:
+def test_binary_token_is_refused(gate: ObservationServer) -> None:
     with socket.create_connection(("127.0.0.1", gate.port), timeout=30) as connection:
         connection.sendall(b"GET /observation HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
         with connection.makefile("rb") as answer:
             assert answer.readline() == b"HTTP/1.1 401 Unauthorized\r\n"
 
 
-def test_the_gate_gives_the_newest_and_takes_the_last(gate: ObservationServer) -> None:
+def test_observation_server_gives_the_newest_and_takes_the_last(gate: ObservationServer) -> None:
     gate.show(Frame(0, observations.pack("first"), None, False))
     gate.show(Frame(1, observations.pack("second"), 1.0, False))
     ((_, seen), *answers) = ask(

@@ -111,7 +111,7 @@ def test_a_program_does_not_notice_that_it_was_stopped(teller: PausableProgram, 
         assert now.least - was.most <= most, name
 
 
-def test_to_pause_twice_is_to_pause_once(teller: PausableProgram, tmp_path: Path) -> None:
+def test_pause_is_idempotent(teller: PausableProgram, tmp_path: Path) -> None:
     told(tmp_path, "child")
     teller.pause()
     teller.pause()
@@ -226,7 +226,7 @@ def test_the_game_waits_for_an_agent_that_thinks(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_thought_that_lasts_too_long_is_a_hang(tmp_path: Path) -> None:
+def test_too_long_thought_is_a_hang(tmp_path: Path) -> None:
     settings = {"clock": "paused", "timeout": 300.0, "longest_thought": LONG_THOUGHT / 2}
     report = proctor.evaluate(
         "agents/hexagon", agent=PENSIVE, settings=settings, limit=1, film=False, store=str(tmp_path)
@@ -236,7 +236,7 @@ def test_a_thought_that_lasts_too_long_is_a_hang(tmp_path: Path) -> None:
     assert played.outcome == "agent_hang"
 
 
-def test_an_evaluator_that_cannot_wait_says_so(tmp_path: Path) -> None:
+def test_evaluator_that_cannot_pause_is_refused(tmp_path: Path) -> None:
     evaluator = HELPERS / "faulty_agents.py"
     with pytest.raises(UsageError, match="_pause_environment"):
         proctor.evaluate(

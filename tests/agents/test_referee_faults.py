@@ -520,15 +520,15 @@ def test_all_is_ended_with_whoever_started_it_and_with_the_guardian(tmp_path: Pa
 import asyncio, sys, pathlib
 from helpers import faulty_agents as fa
 from proctor.agents import Task
-from proctor.agents.runtime.agent_client import LocalPlayer
+from proctor.agents.runtime.agent_client import LocalAgentClient
 from proctor.agents.runtime.hosting.recipe import recipe_of
 
 async def main():
-    player = LocalPlayer(recipe_of(fa.Forking), pathlib.Path(sys.argv[1]) / "agent.log")
-    await player.start(Task(env_name="none", timeout=600))
-    while player._process.pulse.calls == 0:
+    client = LocalAgentClient(recipe_of(fa.Forking), pathlib.Path(sys.argv[1]) / "agent.log")
+    await client.start(Task(env_name="none", timeout=600))
+    while client._process.pulse.calls == 0:
         await asyncio.sleep(0.01)
-    print(player._process.pid, flush=True)
+    print(client._process.pid, flush=True)
     await asyncio.Event().wait()
 
 asyncio.run(main())

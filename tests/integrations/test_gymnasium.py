@@ -140,7 +140,7 @@ def test_a_model_reads_a_lake(serve: Serve) -> None:
         ("Blackjack-v1", "gymnasium", (", ", "0 (stick), 1 (hit)")),
     ],
 )
-def test_what_a_model_is_shown(serve: Serve, game: str, module: str, expected: tuple[str, str]) -> None:
+def test_prompt_of_a_language_model(serve: Serve, game: str, module: str, expected: tuple[str, str]) -> None:
     require(module)
     server = serve(lambda body, number: "0")
     report = proctor.evaluate(

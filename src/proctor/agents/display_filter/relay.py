@@ -43,11 +43,11 @@ _LOCAL, _WILD = 256, 65535  # families of an Xauthority file
 
 
 class BadClientError(Exception):
-    """It does not speak the protocol."""
+    """The client violates the protocol."""
 
 
 class RelaySocket:
-    """One socket, with what it has not taken yet."""
+    """A socket with its unsent bytes."""
 
     def __init__(self, line: socket.socket) -> None:
         line.setblocking(False)
@@ -89,7 +89,7 @@ class RelaySocket:
 
 
 class ClientConnection:
-    """An agent's connection, and ours to the server in its name."""
+    """A connection of the agent, and its counterpart to the server."""
 
     def __init__(
         self, agent: socket.socket, server: socket.socket, rules: Rules, client: Client, cookie: bytes
@@ -135,7 +135,7 @@ class ClientConnection:
             raise BadClientError
 
     def _begin(self) -> None:
-        """Its first words, with our cookie in place of any of its own."""
+        """Forwards the set-up request with our cookie."""
         if len(self._heard) < SETUP.size:
             return
         order, major, minor, name, cookie = SETUP.unpack_from(self._heard)
@@ -151,7 +151,7 @@ class ClientConnection:
         self._begun = True
 
     def _next(self) -> bytes | bytearray | None:
-        """What becomes of the next request; None if it is not there yet."""
+        """Handles the next request; None if it is incomplete."""
         if self._skipped:
             gone = min(self._skipped, len(self._heard))
             del self._heard[:gone]
@@ -211,7 +211,7 @@ def _filled(data: bytes) -> bytes:
 
 
 class XFilter:
-    """The loop: a few system calls for each message, as every action of the agent passes here twice."""
+    """The event loop, with few system calls per message: every action of the agent passes here twice."""
 
     def __init__(self, listening: socket.socket, number: str, notes: str) -> None:
         self._listening, self._path = listening, SOCKET.format(number)
@@ -263,7 +263,7 @@ class XFilter:
                 (connection.from_agent if from_agent else connection.from_server)()
         except BlockingIOError:
             pass
-        except Exception:  # whatever a client has brought about ends with it
+        except Exception:  # closes this client only
             self._close(connection)
             return
         if connection.refused:
@@ -274,7 +274,7 @@ class XFilter:
             self._await(server, agent)
 
     def _await(self, side: RelaySocket, other: RelaySocket) -> None:
-        """A side is heard while the other takes what it said."""
+        """Reads from a side only while the other accepts its data."""
         wanted = select.EPOLLIN if len(other.waiting) < MOST_WAITING else 0
         wanted |= select.EPOLLOUT if side.waiting else 0
         descriptor = side.line.fileno()
@@ -348,7 +348,7 @@ def _read(line: socket.socket, size: int) -> bytes:
 
 
 def cookie_of(number: str) -> bytes:
-    """From the file that $XAUTHORITY names; empty where the display asks for none."""
+    """The cookie from the file $XAUTHORITY; empty if the display needs none."""
     name = os.environ.get("XAUTHORITY", "")
     if not name:
         return b""

@@ -29,12 +29,12 @@ STOP = 0xFFC7  # the keysym of F10
 
 class Decision(Enum):
     PASS = "pass"
-    IGNORE = "ignore"  # nothing happens, and nobody waits for an answer
+    IGNORE = "ignore"  # dropped; it has no reply
     REFUSE = "refuse"
 
 
 class Client:
-    """What is known of a connection: the numbers of its own resources, of the root window, and of the stop key."""
+    """The state of a connection: the numbers of its own resources, of the root window, and of the stop key."""
 
     def __init__(self, root: int, stop_keys: Collection[int] = ()) -> None:
         self.root, self.stop_keys = root, stop_keys
@@ -57,7 +57,7 @@ def _own(index: int) -> Check:
 
 
 def _clearing(offset: int) -> Check:
-    """Lets it through with that byte cleared: to read a property is one thing, to delete it another."""
+    """Lets the request through with that byte cleared: a property may be read but not deleted."""
 
     def check(request: bytearray, client: Client) -> bool:
         if len(request) > offset:
@@ -81,7 +81,7 @@ def _asks_a_manager(request: bytearray, client: Client) -> bool:
 
 
 def _is_no_stop(request: bytearray, client: Client) -> bool:
-    """By the stop key the user ends a run: an agent that presses it would have its episode not scored."""
+    """Refuses the user's stop key: an agent could press it to void its episode."""
     if len(request) < 6 or request[4] not in _INPUTS:
         return False
     return not (request[4] in _KEYS and request[5] in client.stop_keys)
@@ -130,7 +130,7 @@ _ANY: dict[int, Check | None] = {}
 EXTENSIONS: dict[str, dict[int, Check | None]] = {
     "BIG-REQUESTS": {0: None},
     "Generic Event Extension": {0: None},
-    # Segments of System V are those of the server's machine, whoever they belong to: only handed-over ones are used.
+    # System V segments belong to anybody on the server's machine: only segments passed as descriptors are allowed.
     "MIT-SHM": {0: None, 2: _own(1), 4: _own(6), 6: _own(1)},
     "RANDR": dict.fromkeys((0, 4, 5, 6, 8, 9, 10, 11, 20, 25, 27, 28, 31, 42)) | {15: _clearing(24)},
     "RECORD": {0: None} | {minor: _own(1) for minor in range(1, 8)},
@@ -155,13 +155,13 @@ _NAMES = {
 
 
 class Rules:
-    """The list, with the numbers that one server has given to its extensions."""
+    """The rules, with the extension numbers of one server."""
 
     def __init__(self, numbers: dict[int, str]) -> None:
         self._numbers = numbers
 
     def judge(self, request: bytearray, client: Client) -> Decision:
-        """Of a whole request, whose length field is of the short kind."""
+        """Decides on a complete request with a short length field."""
         major = request[0]
         if major in IGNORED:
             return Decision.IGNORE

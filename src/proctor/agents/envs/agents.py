@@ -20,21 +20,21 @@ class Policy:
     """Wraps an agent of either form."""
 
     def __init__(self, recipe: Recipe) -> None:
-        found = recipe.load()
-        if not is_playable(found):
+        target = recipe.load()
+        if not is_playable(target):
             raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act(observation)")
-        self._take(recipe.build() if inspect.isclass(found) else found)
+        self._take(recipe.build() if inspect.isclass(target) else target)
 
     @classmethod
-    def of(cls, made: Any) -> Policy:
+    def of(cls, agent: Any) -> Policy:
         """Wraps an existing object."""
         policy = cls.__new__(cls)
-        policy._take(made)
+        policy._take(agent)
         return policy
 
-    def _take(self, made: Any) -> None:
-        self._act: Callable[[Any], Any] = getattr(made, "act", made)
-        self._reset = getattr(made, "reset", None)
+    def _take(self, agent: Any) -> None:
+        self._act: Callable[[Any], Any] = getattr(agent, "act", agent)
+        self._reset = getattr(agent, "reset", None)
 
     def begin(self, seed: int, info: EnvDescription) -> None:
         import numpy
@@ -59,8 +59,8 @@ class Policy:
         return action
 
 
-def is_playable(found: Any) -> bool:
-    return hasattr(found, "act") or (callable(found) and not inspect.isclass(found))
+def is_playable(target: Any) -> bool:
+    return hasattr(target, "act") or (callable(target) and not inspect.isclass(target))
 
 
 class RandomAgent:

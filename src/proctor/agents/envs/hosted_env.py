@@ -30,7 +30,7 @@ class HostedEnv:
         self._env, self._host = Environment(recipe.build()), host
         self._policy: Policy | IsolatedPolicy | None = None
         self._play: Play | None = None
-        self._seen: Any = None
+        self._observation: Any = None
         self._action_queue: ActionQueue | None = None
 
     def about(self) -> Any:
@@ -51,7 +51,7 @@ class HostedEnv:
             self._play.close()
         self._play = Play(self._env, msgspec.convert(message, Episode), self._host.pulse)
         try:
-            self._seen = self._play.begin()
+            self._observation = self._play.begin()
         except EnvFailedError as error:
             return _to_builtins(self._play.end(error.outcome, str(error)))
         return None
@@ -60,7 +60,7 @@ class HostedEnv:
         """Plays the whole episode: environment and agent in turns."""
         play, policy, pulse = self._begun, self._policy, self._host.pulse
         assert policy is not None
-        act, observation, deadline = policy.decide, self._seen, play.deadline
+        act, observation, deadline = policy.decide, self._observation, play.deadline
         try:
             pulse.begin(IN_AGENT)
             policy.begin(play.episode.agent_seed, play.info)
@@ -99,21 +99,23 @@ class HostedEnv:
         from proctor.agents.envs.timed_play import TimedPlay
 
         assert self._action_queue is not None
-        return _to_builtins(TimedPlay(self._begun, self._action_queue).run(self._seen))
+        return _to_builtins(TimedPlay(self._begun, self._action_queue).run(self._observation))
 
     def look(self) -> Any:
         """Returns the observation as text, or packed if the agent does not read."""
         play = self._begun
         if not play.episode.in_words:
-            packed = observations.pack(self._seen)
+            packed = observations.pack(self._observation)
             view = PromptView("", play.last_reward, play.length, play.over, packed)
             return msgspec.to_builtins(view, builtin_types=(bytes,))
-        return msgspec.to_builtins(PromptView(self._env.in_words(self._seen), play.last_reward, play.length, play.over))
+        return msgspec.to_builtins(
+            PromptView(self._env.in_words(self._observation), play.last_reward, play.length, play.over)
+        )
 
     def step(self, action: Any) -> Any:
         """Takes a step for an agent in another process; returns the next view, or the ending if the step fails."""
         try:
-            self._seen = self._begun.step(action)
+            self._observation = self._begun.step(action)
             self._begun.rest()
             return self.look()
         except IllegalActionError as error:

@@ -61,9 +61,7 @@ class EnvSettings(RuntimeLimits, frozen=True):
     attempts: Annotated[int, Meta(ge=1, le=10)] = 2  # at an episode that fails before the agent has begun
     history: Annotated[int, Meta(ge=0, le=1_000)] = 4  # moves that a language model is shown again
     env_kwargs: dict[str, Any] = field(default_factory=dict)
-    filmed: Annotated[int, Meta(ge=0)] = (
-        3  # episodes, from the first, that a video is made of where the environment is drawn
-    )
+    filmed: Annotated[int, Meta(ge=0)] = 3  # recorded episodes, from the first, if the environment can be rendered
 
 
 class EnvTask(Task):

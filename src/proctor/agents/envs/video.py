@@ -73,27 +73,27 @@ class HostedVideo:
     """Hosts an environment that can be rendered."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        self._made = recipe.build()
-        self._env = Environment(self._made)
+        self._wrapped = recipe.build()
+        self._env = Environment(self._wrapped)
         self._take = self._env.actions.take
-        metadata = getattr(self._made, "metadata", None) or {}
+        metadata = getattr(self._wrapped, "metadata", None) or {}
         self._fps = float(metadata.get("render_fps") or FPS)
 
     def make(self, name: str) -> None:
         log = Path(name)
         played = read_events(log)
-        observation, _ = self._made.reset(seed=played.header.seed)
+        observation, _ = self._wrapped.reset(seed=played.header.seed)
         video = log.with_name(NAME)
-        picture = self._picture()
-        ffmpeg = _start_ffmpeg(video, picture.shape, self._fps)
+        image = self._render()
+        ffmpeg = _start_ffmpeg(video, image.shape, self._fps)
         try:
             for number, state in enumerate(played.states[:MOST_FRAMES]):
                 if number:
-                    observation, *_ = self._made.step(self._take(state.action))
-                    picture = self._picture()
+                    observation, *_ = self._wrapped.step(self._take(state.action))
+                    image = self._render()
                 if fingerprint(observation) != state.frame:
                     raise VideoError(f"played again, the environment did something else in step {number}")
-                _write(ffmpeg, picture)
+                _write(ffmpeg, image)
             _finish(ffmpeg)
         except BaseException:
             ffmpeg.kill()
@@ -105,12 +105,12 @@ class HostedVideo:
     def close_env(self) -> None:
         self._env.close()
 
-    def _picture(self) -> numpy.ndarray[Any, Any]:
-        drawn = self._made.render()
-        picture = numpy.asarray(drawn)
-        if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != numpy.uint8:
+    def _render(self) -> numpy.ndarray[Any, Any]:
+        drawn = self._wrapped.render()
+        image = numpy.asarray(drawn)
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != numpy.uint8:
             raise VideoError(f"the environment draws no picture: {type(drawn).__name__}")
-        return picture
+        return image
 
 
 def _start_ffmpeg(video: Path, shape: tuple[int, ...], fps: float) -> subprocess.Popen[bytes]:
@@ -125,19 +125,19 @@ def _start_ffmpeg(video: Path, shape: tuple[int, ...], fps: float) -> subprocess
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
-def _write(ffmpeg: subprocess.Popen[bytes], picture: numpy.ndarray[Any, Any]) -> None:
+def _write(ffmpeg: subprocess.Popen[bytes], image: numpy.ndarray[Any, Any]) -> None:
     assert ffmpeg.stdin is not None
     try:
-        ffmpeg.stdin.write(numpy.ascontiguousarray(picture).tobytes())
+        ffmpeg.stdin.write(numpy.ascontiguousarray(image).tobytes())
     except BrokenPipeError:
         _finish(ffmpeg)
 
 
 def _finish(ffmpeg: subprocess.Popen[bytes]) -> None:
     """Raises the error of ffmpeg, if any."""
-    _, said = ffmpeg.communicate(timeout=ENDING)
+    _, errors = ffmpeg.communicate(timeout=ENDING)
     if ffmpeg.returncode:
-        raise VideoError(f"ffmpeg: {said.decode(errors='replace').strip()[-500:]}")
+        raise VideoError(f"ffmpeg: {errors.decode(errors='replace').strip()[-500:]}")
 
 
 def _close(ffmpeg: subprocess.Popen[bytes]) -> None:

@@ -54,8 +54,8 @@ class RemoteAgentConnection:
     ) -> T:
         """Has no timeout: the clock of the episode cancels it."""
         self._asked_at = time.monotonic()
-        told = {messages.EPISODE: episode, messages.NUMBER: str(number), **headers}
-        answer = await self._ask("POST", messages.STEP, read, body, told, None)
+        all_headers = {messages.EPISODE: episode, messages.NUMBER: str(number), **headers}
+        answer = await self._ask("POST", messages.STEP, read, body, all_headers, None)
         self._asked_at = None
         return answer
 
@@ -64,8 +64,8 @@ class RemoteAgentConnection:
         self._asked_at = None
 
     async def end(self, episode: str) -> None:
-        told = msgspec.json.encode(messages.End(episode))
-        await self._ask("POST", messages.END, _anything, told, JSON, TIMEOUTS.REQUEST)
+        body = msgspec.json.encode(messages.End(episode))
+        await self._ask("POST", messages.END, _anything, body, JSON, TIMEOUTS.REQUEST)
 
     async def _ask(
         self,

@@ -42,8 +42,8 @@ class RemotePolicy:
         try:
             if not self._begun:
                 self._begun = True
-                told = msgspec.to_builtins(self._info)
-                await self._client.begin(messages.Begin(self._name, "world", None, self._episode.agent_seed, told))
+                info = msgspec.to_builtins(self._info)
+                await self._client.begin(messages.Begin(self._name, "world", None, self._episode.agent_seed, info))
             headers = {"Content-Type": messages.OBSERVATION}
             answer = await self._client.step(self._name, view.step, view.observation, headers, messages.world_answer)
         except RemoteAgentError as error:

@@ -23,16 +23,16 @@ class HostedRemoteAgent:
     """Windows need a class with act(frame); environments need act(observation), or a function."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        found = recipe.load()
-        if not is_playable(found):
+        target = recipe.load()
+        if not is_playable(target):
             raise TypeError(f"{recipe.name} cannot play: it is neither a function nor has it a method act")
         self._pulse = host.pulse
-        self._made = recipe.build() if inspect.isclass(found) else found
-        self._act = getattr(self._made, "act", self._made)
-        self._policy = Policy.of(self._made)
+        self._agent = recipe.build() if inspect.isclass(target) else target
+        self._act = getattr(self._agent, "act", self._agent)
+        self._policy = Policy.of(self._agent)
 
     def begin_window(self, task: dict[str, Any]) -> None:
-        begin = getattr(self._made, "begin", None)
+        begin = getattr(self._agent, "begin", None)
         if begin is not None:
             self._ask(begin, task)
 
@@ -41,11 +41,11 @@ class HostedRemoteAgent:
 
     def act_in_window(self, body: bytes, content_type: str, size: str) -> bytes:
         """Returns the answer as JSON; validates it here, where the agent's author sees the error."""
-        wanted = self._ask(self._act, unpacked(body, content_type, size))
-        if wanted is None:
+        reply = self._ask(self._act, unpacked(body, content_type, size))
+        if reply is None:
             return msgspec.json.encode(WindowAnswer(done=True))
         try:
-            actions = [{"do": "tap", "key": part} if isinstance(part, str) else part for part in wanted]
+            actions = [{"do": "tap", "key": part} if isinstance(part, str) else part for part in reply]
             answer = msgspec.json.encode({"actions": actions})
             window_answer(answer)
         except Exception as error:
@@ -81,5 +81,5 @@ def unpacked(body: bytes, content_type: str, size: str) -> numpy.ndarray[Any, An
         return numpy.frombuffer(body, numpy.uint8).reshape(int(height), int(width), 3).copy()
     from PIL import Image
 
-    with Image.open(io.BytesIO(body)) as picture:
-        return numpy.asarray(picture.convert("RGB"))
+    with Image.open(io.BytesIO(body)) as image:
+        return numpy.asarray(image.convert("RGB"))

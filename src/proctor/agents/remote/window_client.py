@@ -47,7 +47,7 @@ class RemoteWindowClient:
         self._actions = 0
         self._hang_seconds = TIMEOUTS.HANG
         self._deadline = 0.0  # when the time of the task is up, if the environment is never paused
-        self._held: set[int] = set()
+        self._pressed: set[int] = set()
         self.usage = Usage()  # unknown
         self.ended_at: float | None = None
         self.has_acted = False  # an action was performed in the current episode
@@ -68,9 +68,9 @@ class RemoteWindowClient:
         self._actions, self._episode = 0, str(uuid4())
         self.has_acted = False
         self._hang_seconds = min(TIMEOUTS.HANG, task.timeout / 2)
-        told = messages.Begin(self._episode, "window", task.model_dump(mode="json"), task.seed)
+        message = messages.Begin(self._episode, "window", task.model_dump(mode="json"), task.seed)
         try:
-            await self._client.begin(told)
+            await self._client.begin(message)
         except RemoteAgentError as error:
             raise AgentStartError(f"the agent could not begin: {error}") from error
         self._deadline = time.monotonic() + task.timeout
@@ -94,8 +94,8 @@ class RemoteWindowClient:
         except EnvironmentCrashedError as error:
             return AgentEnding(outcome=EpisodeOutcome.ENV_CRASH, error=str(error), actions=self._actions)
         except Exception as error:
-            said = str(error) if isinstance(error, RemoteAgentError) else f"{type(error).__name__}: {error}"
-            return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error=said, actions=self._actions)
+            why = str(error) if isinstance(error, RemoteAgentError) else f"{type(error).__name__}: {error}"
+            return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error=why, actions=self._actions)
         finally:
             self._release()
 
@@ -162,15 +162,15 @@ class RemoteWindowClient:
         from proctor.agents.desktop.vk import VK
 
         self._opened.key(key, down)
-        (self._held.add if down else self._held.discard)(key)
+        (self._pressed.add if down else self._pressed.discard)(key)
         self._recording.input("press" if down else "release", VK(key).name)
 
     def _release(self) -> None:
         """Releases the keys that the agent still holds."""
         with suppress(Exception):  # the display may be gone, and the keys with it
-            for key in tuple(self._held):
+            for key in tuple(self._pressed):
                 self._turn(key, False)
-        self._held.clear()
+        self._pressed.clear()
 
     async def ending(self) -> AgentEnding:
         assert self._playing is not None
@@ -199,7 +199,7 @@ class RemoteWindowClient:
         if self._playing is not None:
             self._playing = None
             self._client.forget()
-            await _tell_the_end(self._client, self._episode)
+            await _send_end(self._client, self._episode)
         self._recording.begin("")  # the log of the episode is complete
 
     async def close(self) -> None:
@@ -215,7 +215,7 @@ class RemoteWindowClient:
 IDLE = 0.05  # seconds for which a paused environment runs after an empty list of actions
 
 
-async def _tell_the_end(client: RemoteAgentConnection, episode: str) -> None:
+async def _send_end(client: RemoteAgentConnection, episode: str) -> None:
     with suppress(RemoteAgentError, TimeoutError):  # it will notice when the next one begins
         async with asyncio.timeout(ENDING):
             await client.end(episode)
@@ -231,11 +231,11 @@ def packed(frame: Any, form: FrameFormat) -> tuple[bytes, dict[str, str]]:
     whole = numpy.ascontiguousarray(frame)
     if form == "raw":
         return whole.tobytes(), headers
-    picture, buffer = Image.fromarray(whole), io.BytesIO()
+    image, buffer = Image.fromarray(whole), io.BytesIO()
     if form == "png":
-        picture.save(buffer, "PNG", compress_level=1)
+        image.save(buffer, "PNG", compress_level=1)
     else:
-        picture.save(buffer, "JPEG", quality=JPEG_QUALITY)
+        image.save(buffer, "JPEG", quality=JPEG_QUALITY)
     return buffer.getvalue(), headers
 
 

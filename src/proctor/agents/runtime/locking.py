@@ -19,9 +19,7 @@ POLL_INTERVAL = 0.002
 class EnvLock:
     """Held while acting: `with env_lock:`. Reentrant within a process."""
 
-    timeout: float | None = (
-        None  # seconds, after which the evaluator acts without the lock: its holder may hang or be frozen
-    )
+    timeout: float | None = None  # seconds, after which the evaluator acts without the lock of a hanging agent
 
     def __init__(self) -> None:
         self._threads = threading.RLock()

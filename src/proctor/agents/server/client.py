@@ -182,7 +182,7 @@ def run_evaluation_client_with_server(
     from proctor.agents.server.server import new_server
 
     token = new_token()
-    hosts = {agent_host, evaluator_host, socket.gethostname()}  # under one of them each is told of the other
+    hosts = {agent_host, evaluator_host, socket.gethostname()}  # under which the sides may register each other
     with ExitStack() as stack:
         environment = _display(display, stack)
         urls: list[str] = []

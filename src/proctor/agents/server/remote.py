@@ -167,7 +167,7 @@ class AgentServerClient:
                 assert self._ending is not None
                 await asyncio.wait([self._ending], timeout=TIMEOUTS.REQUEST)
                 if not self._ending.done():
-                    return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error="the agent's server was started anew")
+                    return AgentEnding(outcome=EpisodeOutcome.AGENT_CRASH, error="the agent's server was restarted")
 
     async def _look(self, contact: Contact) -> AgentStatus | None:
         """The status after an interval; None if the request failed; raises the error once the contact is lost."""

@@ -1,4 +1,4 @@
-"""A program that can be stopped in the middle of its time: it goes on later, and does not notice."""
+"""PausableProgram, a program that can be paused without noticing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPINNING = 0.01  # seconds before a moment that is to be met exactly, in which i
 
 
 class PausableProgram:
-    """Started by its constructor. With `pausable` its clock can be stopped: all it knows of time is told by a file."""
+    """Started by its constructor. With `pausable` it reads its clock's offset from a file, through libfaketime."""
 
     def __init__(
         self,
@@ -38,17 +38,17 @@ class PausableProgram:
         pausable: bool = False,
         folder: Path | None = None,
     ) -> None:
-        """The files of its clock go to the folder: should we be killed, they are not left where nobody looks."""
+        """`folder` gets the files of its clock, where they are found even if this process is killed."""
         self._paused_at: float | None = None
-        self._lost = 0.0  # seconds that the program does not know of
-        self._checked: set[tuple[int, str]] = set()  # processes that have their time from us, and what they run
-        directory = folder.resolve() if folder else None  # the program may go elsewhere
+        self._lost = 0.0  # seconds of pauses
+        self._checked: set[tuple[int, str]] = set()  # processes with our clock, and their executables
+        directory = folder.resolve() if folder else None  # the program may change its working directory
         self._folder = tempfile.TemporaryDirectory(prefix="proctor-clock-", dir=directory) if pausable else None
         clock_variables = self._clock() if pausable else {}
         if pausable:
             command = [self._without_rights(command[0]), *command[1:]]
         self._started = time.monotonic()
-        with log.open("ab") if log else nullcontext() as output:  # without a log it speaks to whom we speak to
+        with log.open("ab") if log else nullcontext() as output:  # without a log it inherits our output
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -59,7 +59,7 @@ class PausableProgram:
             )
 
     def _clock(self) -> dict[str, str]:
-        """What makes the program ask the file for the time, every time."""
+        """The environment variables with which libfaketime reads the file at every request for the time."""
         self._write_offset()
         return {
             "LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), clock_library()])),
@@ -68,7 +68,7 @@ class PausableProgram:
         }
 
     def _without_rights(self, name: str) -> str:
-        """Nothing is preloaded for a program with rights of its own, as many games have for their high scores."""
+        """Copies a set-id program, as many games are: the loader does not preload libraries for those."""
         found = shutil.which(name)
         if found is None or not os.stat(found).st_mode & (stat.S_ISUID | stat.S_ISGID):
             return name
@@ -101,20 +101,20 @@ class PausableProgram:
         return self._process.pid
 
     def owns(self, pid: int) -> bool:
-        """Whether this is a process of it."""
+        """Whether this is a process of the program."""
         return pid in self._processes()
 
     def poll(self) -> int | None:
         return self._process.poll()
 
     def wait(self, seconds: float) -> int:
-        """Raises TimeoutExpired if it is still there."""
+        """Raises TimeoutExpired if it still runs."""
         return self._process.wait(seconds)
 
     def _check_clock(self) -> None:
-        """Raises if a process of it has its time from elsewhere: then something would go on while we think it stands.
+        """Raises if a process does not use our clock, which then could not be stopped.
 
-        So has one that is linked statically, or has rights of its own and was started by another, such as a script.
+        Such are statically linked programs, and set-id programs that another one, such as a script, started.
         """
         deadline = time.monotonic() + LOAD_TIMEOUT
         while others := [pid for pid in self._processes() if not self._has_our_clock(pid)]:
@@ -124,30 +124,30 @@ class PausableProgram:
             time.sleep(POLL_INTERVAL)
 
     def _has_our_clock(self, pid: int) -> bool:
-        """Also if it is no more."""
+        """Whether the process uses our clock, or is gone."""
         try:
             known = pid, os.readlink(f"/proc/{pid}/exe")
             if known in self._checked:
                 return True
             loaded = Path(f"/proc/{pid}/maps").read_text(errors="replace")
-        except PermissionError:  # it has rights of its own, so nothing was preloaded
+        except PermissionError:  # set-id, so nothing was preloaded
             return False
         except OSError:
             return True
         if LIBRARY in loaded:
             self._checked.add(known)
             return True
-        return not loaded  # it has ended, and nobody has asked how
+        return not loaded  # a zombie
 
     def pause(self) -> None:
-        """Returns when every process of it stands still."""
+        """Returns when all its processes are stopped."""
         if self._paused_at is not None or self.poll() is not None:
             return
         self._check_clock()
         self._stop(self._processes())
 
     def _stop(self, known: Sequence[int]) -> None:
-        """Those that are known at once; then those that one of them has started meanwhile."""
+        """Stops the known processes, then those that they have started meanwhile."""
         deadline = time.monotonic() + STOP_TIMEOUT
         found = list(known)
         while True:
@@ -176,7 +176,7 @@ class PausableProgram:
         self._signal(signal.SIGCONT)
 
     def run_until(self, seconds: float) -> float:
-        """Lets it run until so much of its own time has passed, then stops it. At what time it really stands."""
+        """Runs it until so much of its own time has passed, then pauses it; returns the exact time."""
         if self.elapsed < seconds:
             self.resume()
             time.sleep(max(0.0, seconds - self.elapsed - SPINNING))
@@ -193,7 +193,7 @@ class PausableProgram:
         return [self.pid, *descendants(self.pid)]
 
     def _signal(self, number: int) -> None:
-        """Until two looks find the same: one that is signalled may just have started another."""
+        """Signals all processes, repeatedly until there are no new ones."""
         reached: set[int] = set()
         while new := set(self._processes()) - reached:
             for pid in new:
@@ -202,7 +202,7 @@ class PausableProgram:
             reached |= new
 
     def end(self) -> None:
-        """With all that it has started: games of distributions are often behind a script."""
+        """Kills the program and its children: packaged games are often started by a script."""
         if self.poll() is None:
             self._signal(signal.SIGSTOP)  # so that none of them starts another
             self._signal(signal.SIGKILL)
@@ -221,7 +221,7 @@ def _name(pid: int) -> str:
 
 
 def _has_its_own_clock(pid: int) -> bool:
-    """Whether a process is past the moment in which our library would have been loaded, and does not have it."""
+    """Whether a process has loaded libc without our library."""
     try:
         loaded = Path(f"/proc/{pid}/maps").read_text(errors="replace")
     except OSError:
@@ -239,7 +239,7 @@ def _is_stopped(pid: int) -> bool:
 
 @cache
 def clock_library() -> str:
-    """As the loader wants it named: the wrapper of the library knows where its distribution keeps it."""
+    """The path of libfaketime for LD_PRELOAD, as its wrapper sets it."""
     wrapper = shutil.which("faketime")
     if wrapper is None:
         raise EnvironmentCrashedError("the clock `paused` needs libfaketime: apt-get install faketime")

@@ -32,7 +32,7 @@ from proctor.core.task import create_task
 
 ROLE = f"{__name__}:HostedReplay"
 MS = 1e3
-SEEN = 0.05  # seconds that the program runs at least between two things that were so far apart, though one came late
+SHORTEST_RUN = 0.05  # seconds that the program runs between two events that were so far apart, even if one is late
 TIMED = ("task_elapsed_time", "frames", "late_frames", "frame")  # measured: they may differ though all else is the same
 
 
@@ -73,8 +73,8 @@ def replay_window(path: Path) -> WindowReplay:
         raise UsageError(f"{path}: the log of an episode in a window, without its beginning or its end.")
     name = episode["exam"]
     known = episode["settings"]
-    exam = create_task(registry.load_task_class(name), name, known)
-    if not isinstance(exam, EvaluatorTask):
+    evaluator_task = create_task(registry.load_task_class(name), name, known)
+    if not isinstance(evaluator_task, EvaluatorTask):
         raise UsageError(f"{path}: {name} is not played in a window.")
     played = Task(**{key: value for key, value in task.items() if key in Task.model_fields})
     if (moves := log.first("moves")) is not None:
@@ -84,7 +84,7 @@ def replay_window(path: Path) -> WindowReplay:
             f"{path} was played by the clock {known.get('clock')!r}, and {name} logs no moves of its own: "
             "an episode in a window is replayed if it was played with --set clock=paused."
         )
-    return asyncio.run(_play(name, played, exam, _script(log), result["metrics"], episode))
+    return asyncio.run(_play(name, played, evaluator_task, _script(log), result["metrics"], episode))
 
 
 def _by_rules(name: str, task: Task, log: EpisodeLog, moves: dict[str, Any]) -> WindowReplay:
@@ -92,8 +92,8 @@ def _by_rules(name: str, task: Task, log: EpisodeLog, moves: dict[str, Any]) -> 
 
     difference = replay_moves(moves)
     inputs = sum(line["event"] == "input" for line in log.lines)
-    found = {"ticks": moves["ticks"], "cursor": moves["cursor"], "phase": moves["phase"]}
-    return WindowReplay(name, task.seed, inputs, True, 0.0, 0, 0, found, difference)
+    facts = {"ticks": moves["ticks"], "cursor": moves["cursor"], "phase": moves["phase"]}
+    return WindowReplay(name, task.seed, inputs, True, 0.0, 0, 0, facts, difference)
 
 
 def _script(log: EpisodeLog) -> Script:
@@ -117,19 +117,28 @@ def _script(log: EpisodeLog) -> Script:
 
 
 async def _play(
-    name: str, task: Task, exam: EvaluatorTask, script: Script, metrics: dict[str, Any], episode: dict[str, Any]
+    name: str,
+    task: Task,
+    evaluator_task: EvaluatorTask,
+    script: Script,
+    metrics: dict[str, Any],
+    episode: dict[str, Any],
 ) -> WindowReplay:
     require_desktop(virtual=True, film=False)
     shown = episode.get("display", VIRTUAL)
     display = VirtualDisplay(parse_size(shown if shown.startswith(VIRTUAL) else VIRTUAL))
-    with tempfile.TemporaryDirectory(prefix="proctor-replay-") as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory(prefix="proctor-replay-") as temporary:
+        folder = Path(temporary)
         await asyncio.to_thread(display.start)
         process = None
         try:
             environment = display.environment | {VARIABLE: str(folder / "env.lock")}
-            process = await HostProcess.start(ROLE, exam.evaluator_recipe(), folder / "evaluator.log", environment)
-            told = await process.call("play", task.model_dump(mode="json"), str(folder), msgspec.to_builtins(script))
+            process = await HostProcess.start(
+                ROLE, evaluator_task.evaluator_recipe(), folder / "evaluator.log", environment
+            )
+            replayed = await process.call(
+                "play", task.model_dump(mode="json"), str(folder), msgspec.to_builtins(script)
+            )
         except (HostedFaultError, HostDiedError) as error:
             raise UsageError(f"{name} could not be played again: {error}") from error
         finally:
@@ -137,19 +146,19 @@ async def _play(
                 await process.end()
             await asyncio.to_thread(display.close)
     differing = [
-        f"{key} was {metrics.get(key)!r}, now {told['metrics'].get(key)!r}"
-        for key in dict.fromkeys([*metrics, *told["metrics"]])
-        if key not in TIMED and metrics.get(key) != told["metrics"].get(key)
+        f"{key} was {metrics.get(key)!r}, now {replayed['metrics'].get(key)!r}"
+        for key in dict.fromkeys([*metrics, *replayed["metrics"]])
+        if key not in TIMED and metrics.get(key) != replayed["metrics"].get(key)
     ]
     return WindowReplay(
         name,
         task.seed,
         len(script.inputs),
         False,
-        told["latest_ms"],
+        replayed["latest_ms"],
         len(script.frames),
-        told["same_frames"],
-        told["metrics"],
+        replayed["same_frames"],
+        replayed["metrics"],
         "; ".join(differing),
     )
 
@@ -158,20 +167,20 @@ class HostedReplay:
     """Hosts an evaluator whose program is paused for every input, so that the input is on time."""
 
     def __init__(self, recipe: Recipe, host: Host) -> None:
-        made = recipe.build()
-        if not isinstance(made, ProgramEvaluator):
+        evaluator = recipe.build()
+        if not isinstance(evaluator, ProgramEvaluator):
             raise TypeError(f"{recipe.name} starts no program that can be stopped in the middle of its time")
-        self._evaluator = made
+        self._evaluator = evaluator
 
-    def play(self, told: dict[str, Any], folder: str, script: dict[str, Any]) -> dict[str, Any]:
-        task, doing = Task(**told), msgspec.convert(script, Script)
+    def play(self, fields: dict[str, Any], folder: str, script: dict[str, Any]) -> dict[str, Any]:
+        task, actions = Task(**fields), msgspec.convert(script, Script)
         evaluator = self._evaluator
         recording.begin(folder, by_agent=False)
         evaluator.folder, evaluator.clock = Path(folder), "paused"
         try:
             evaluator._setup_environment(task)
-            latest, same = self._perform(task, doing)
-            result = evaluator._score_task(task, doing.elapsed, "")
+            latest, same = self._perform(task, actions)
+            result = evaluator._score_task(task, actions.elapsed, "")
         finally:
             evaluator._close_environment()
             recording.begin("")
@@ -188,14 +197,14 @@ class HostedReplay:
         steps += [(at, 0, frame) for at, frame in script.frames]
         latest, same = 0.0, 0
         for at, is_input, what in sorted(steps, key=lambda step: step[:2]):
-            stands = program.run_until(max(ready + at, stands + min(at - before, SEEN)))
+            stands = program.run_until(max(ready + at, stands + min(at - before, SHORTEST_RUN)))
             before = at
             if is_input:
                 latest = max(latest, stands - ready - at)
                 _do(*what[1:])
             else:
                 same += _shows(task.window_name, cast(str, what))
-        program.run_until(max(ready + script.end, stands + min(script.end - before, SEEN)))
+        program.run_until(max(ready + script.end, stands + min(script.end - before, SHORTEST_RUN)))
         return latest, same
 
 
@@ -220,7 +229,7 @@ def _do(kind: str, what: str, where: dict[str, int]) -> None:
             desktop().scroll(where["dx"], where["dy"])
 
 
-def _shows(window_name: str, wanted: str) -> bool:
+def _shows(window_name: str, expected: str) -> bool:
     """Whether the window, or the whole display, shows this frame."""
     from proctor.agents.desktop.interface import WindowNotFoundError, window_titled
     from proctor.agents.desktop.names import desktop, fingerprint
@@ -229,4 +238,4 @@ def _shows(window_name: str, wanted: str) -> bool:
         window = window_titled(desktop(), window_name)
     except WindowNotFoundError:
         return False
-    return wanted in (fingerprint(desktop().capture(shown)) for shown in (window, None))
+    return expected in (fingerprint(desktop().capture(shown)) for shown in (window, None))

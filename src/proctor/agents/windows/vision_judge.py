@@ -76,18 +76,20 @@ class VisionJudge:
         with suppress(ModelError):  # it may be temporary
             await self._answer(png(numpy.zeros((64, 64, 3), numpy.uint8)), "Is anything to be seen?")
 
-    def judge(self, picture: bytes, question: str) -> tuple[JudgeVerdict, str]:
+    def judge(self, image: bytes, question: str) -> tuple[JudgeVerdict, str]:
         """Returns the verdict and the model's reply. Raises ModelError if there is no valid verdict."""
-        reply = asyncio.run(self._answer(picture, question))
+        reply = asyncio.run(self._answer(image, question))
         try:
             return msgspec.json.decode(reply, type=JudgeVerdict), reply
         except msgspec.DecodeError as error:
-            said = reply[:SHOWN]
-            raise ModelError(f"the reply of {FAMILY}{self._name} does not fit the schema ({error}): {said!r}") from None
+            shown = reply[:SHOWN]
+            raise ModelError(
+                f"the reply of {FAMILY}{self._name} does not fit the schema ({error}): {shown!r}"
+            ) from None
 
-    async def _answer(self, picture: bytes, question: str) -> str:
+    async def _answer(self, image: bytes, question: str) -> str:
         words = INSTRUCTION.format(question=question)
-        prompt = (Message("user", (Text(words), Image(picture))),)
+        prompt = (Message("user", (Text(words), Image(image))),)
         request = Request(prompt, Sampling(REASONING_TOKENS), 0, Sample("judged", 0, prompt), SCHEMA)
         model = self._model()
         try:

@@ -118,9 +118,9 @@ class WindowEvaluator(ProgramEvaluator):
             code = self._running().poll()
             metrics: dict[str, Any] = {"success": code == criteria.get("exit_code"), "exit_code": code}
         else:
-            sight = self._last_look(task)
-            metrics = {"success": sight.success, **sight.facts}
-            metrics["frame"] = self._keep(sight.frame) if sight.kept is None else sight.kept
+            view = self._last_look(task)
+            metrics = {"success": view.success, **view.facts}
+            metrics["frame"] = self._keep(view.frame) if view.kept is None else view.kept
         metrics["task_elapsed_time"] = task_elapsed_time
         self._end()
         return EvaluationResult(task_id=task.task_id, metrics=metrics, notes=note)
@@ -157,19 +157,19 @@ class QuestionEvaluator(WindowEvaluator):
         return not self._seen_the_end()
 
     def _last_look(self, task: Task) -> WindowView:
-        sight = super()._last_look(task)
-        return self._ask(task, sight, JUDGED) if sight.kept is None else sight
+        view = super()._last_look(task)
+        return self._ask(task, view, JUDGED) if view.kept is None else view
 
-    def _ask(self, task: Task, sight: WindowView, name: str) -> WindowView:
+    def _ask(self, task: Task, view: WindowView, name: str) -> WindowView:
         """Adds the verdict on a frame. Stores the frame first: the environment runs on."""
         criteria = task.success_criteria
-        kept = self._keep(sight.frame, name)
+        kept = self._keep(view.frame, name)
         try:
             judge = VisionJudge(
                 criteria["judge_model"], criteria.get("judge_base_url", ""), criteria.get("judge_api", "chat")
             )
-            verdict, reply = judge.judge(png(sight.frame), criteria["question"])
+            verdict, reply = judge.judge(png(view.frame), criteria["question"])
         except (ModelError, UsageError) as error:
             raise ModelError(f"no verdict on {name}: {error}") from None
-        facts = sight.facts | {"score": verdict.score, "why": verdict.why, "reply": reply}
-        return WindowView(sight.frame, verdict.success, verdict.over, facts, kept)
+        facts = view.facts | {"score": verdict.score, "why": verdict.why, "reply": reply}
+        return WindowView(view.frame, verdict.success, verdict.over, facts, kept)
