@@ -1,4 +1,4 @@
-"""What the walls around an agent add to each of its actions, in turns with the same without them, in one run.
+"""What isolation of an agent adds to each of its actions, in turns with the same without them, in one run.
 
     python bench/isolation.py
 
@@ -40,7 +40,7 @@ def isolation() -> Isolation:
 
 
 async def in_a_window(folder: Path, held: Isolation) -> dict[str, Any]:
-    """Milliseconds of each action: the median of the rounds' medians, with the walls and without."""
+    """Milliseconds of each action: the median of the rounds' medians, with isolation and without."""
     display = VirtualDisplay(log=folder / "display.log")
     display.start()
     environment = display.environment

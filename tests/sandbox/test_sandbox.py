@@ -245,7 +245,7 @@ def test_wait_across_many_reads_counts_in_full(waiting: Waiting) -> None:
 
 
 def test_kernel_cpu_limit_is_a_timeout() -> None:
-    """It comes to that only where the warden itself hardly gets a processor."""
+    """The kernel stops it if the supervisor hardly gets a CPU."""
     end = ProcessExit(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
     exchange = Exchange(report={"outcome": "ended", "detail": ""}, end=end, stdout="", stderr="")
     python = find_language("python")
@@ -360,7 +360,7 @@ def test_a_killed_harness_leaves_no_process() -> None:
             found |= more
         return sorted(found - {harness.pid})
 
-    # Per worker: zygote, examiner, init, program, its child and its grandchild; the last two come when it is under way.
+    # Per worker: zygote, test runner, init, program, its child and grandchild; the last two start later.
     while len(below()) < 12:
         assert harness.poll() is None
         time.sleep(0.02)
