@@ -18,7 +18,7 @@ import pytest
 from aiohttp import web
 
 from helpers.leaks import Snapshot
-from helpers.sandbox_room import Judge, Room
+from helpers.sandbox_session import Judge, SandboxSession
 from proctor import Record, evaluate
 from proctor.cli.main import main
 from proctor.core.errors import TooManyErrorsError
@@ -146,32 +146,32 @@ def contained() -> str:
 
 
 @pytest.fixture(scope="module")
-def room() -> Iterator[Room]:
-    room = Room()
-    yield room
-    room.close()
+def session() -> Iterator[SandboxSession]:
+    session = SandboxSession()
+    yield session
+    session.close()
 
 
 @pytest.fixture
-def judge(room: Room) -> Judge:
-    return room.judge
+def judge(session: SandboxSession) -> Judge:
+    return session.judge
 
 
 @pytest.fixture(scope="module")
-def one_sandbox(room: Room) -> Iterator[None]:
-    """One sandbox for all programs that the tests of a module run outside of a run."""
+def one_sandbox(session: SandboxSession) -> Iterator[None]:
+    """The programs that the tests of a module run outside of an exam share one sandbox."""
     from proctor.code.execution import use_runner
 
-    with use_runner(room):
+    with use_runner(session):
         yield
 
 
 @pytest.fixture(scope="session")
 def run_in_languages() -> Iterator[RunInLanguages]:
-    """One pool for the tests of all languages, so that compiler caches are prepared once."""
-    room = Room()
-    yield room.judge_all
-    room.close()
+    """One pool for the tests of all languages: what makes compilers faster is prepared once."""
+    session = SandboxSession()
+    yield session.judge_all
+    session.close()
 
 
 @pytest.fixture

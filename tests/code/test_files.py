@@ -341,7 +341,7 @@ def test_a_task_without_data_does_not_keep_the_next_from_running(proctor: Comman
         (["code/humaneval", "--data", "lacking.jsonl"], "row 1 has no 'test'"),
         (["code/humaneval", "--data", "broken.jsonl"], "broken.jsonl, line 2"),
         (["code/humaneval", "--data", "empty.jsonl"], "empty.jsonl has no rows"),
-        (["code/humaneval", "--limit-start", "164"], "has 164 problems"),
+        (["code/humaneval", "--limit-start", "164"], "has 164 samples"),
         (["code/humaneval", "--few-shot", "3"], "code/humaneval has fixed prompts: leave out --few-shot"),
         (["humaneval", "--load-generations-path", "short.json"], "2 problems, from number 0 on; the run asks for 164"),
         (["code/humaneval", "--load-generations-path", "uneven.json"], "--n-samples 1"),

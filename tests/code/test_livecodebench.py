@@ -227,8 +227,8 @@ class Hostile:
         (base64.b64encode(zlib.compress(b"\x80\x04h\x05.")).decode(), "cannot be read"),
         (base64.b64encode(b"neither").decode(), "neither JSON nor compressed"),
         ("no cases", "neither JSON nor compressed"),
-        ('{"input": 1}', "no test cases"),
-        ('[{"input": 1, "output": ""}]', "no test cases"),
+        ('{"input": 1}', "not test cases"),
+        ('[{"input": 1, "output": ""}]', "not test cases"),
     ],
 )
 def test_nothing_is_run_that_was_packed_as_test_cases(packed: str, why: str, tmp_path: Any) -> None:

@@ -1,4 +1,4 @@
-"""Scoring functions of foreign task files: whatever they do with a model's text, they do behind the walls."""
+"""Scoring functions of foreign task files: they process outputs in isolation."""
 
 from __future__ import annotations
 
@@ -585,7 +585,7 @@ def test_forks_and_threads_of_a_call_have_their_programs_run_in_turns() -> None:
     }
 
 
-def test_a_task_that_cannot_be_loaded_behind_the_walls_is_named(tmp_path: Path) -> None:
+def test_a_task_that_cannot_be_loaded_in_isolation_is_named(tmp_path: Path) -> None:
     """It is an error of the task, and of every sample: the run ends."""
     more = f"""
         assert not hasattr(__import__("sys"), "prefixes") and {os.getpid()} == __import__("os").getpid()

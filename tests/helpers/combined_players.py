@@ -1,4 +1,4 @@
-"""Agents for episodes in which several parts of the harness meet: walls, limits of memory, lost environments."""
+"""Agents for episodes in which several parts of the harness meet: isolation, limits of memory, lost environments."""
 
 from __future__ import annotations
 

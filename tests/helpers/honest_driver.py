@@ -1,4 +1,4 @@
-"""Runs the honest programs: python -m helpers.honest_driver LEVEL WALLS. Prints what became of them, as JSON."""
+"""Runs the honest programs: python -m helpers.honest_driver LEVEL BACKEND. Prints what became of them, as JSON."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from proctor.sandbox.worker import WorkerError
 LIMITS = Limits(seconds=20.0)
 
 
-async def hold(name: str, walls: str) -> dict[str, object]:
-    level = find_level(name, walls)
+async def hold(name: str, backend: str) -> dict[str, object]:
+    level = find_level(name, backend)
     if level is None:
         return {"missing": "this machine has no such level"}
     cases = [case for case in ALL if name != "confined" or not case.needs]

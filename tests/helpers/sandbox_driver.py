@@ -1,4 +1,4 @@
-"""Runs the attack table: python -m helpers.sandbox_driver LEVEL WALLS. Prints what became of it, as JSON."""
+"""Runs the attack table: python -m helpers.sandbox_driver LEVEL BACKEND. Prints what became of it, as JSON."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ WORKERS = 2
 DYING = 60.0  # seconds
 
 
-def find_level(name: str, walls: str) -> IsolationLevel | None:
-    return next((level for level in levels() if (level.name, level.namespace_backend) == (name, walls)), None)
+def find_level(name: str, backend: str) -> IsolationLevel | None:
+    return next((level for level in levels() if (level.name, level.namespace_backend) == (name, backend)), None)
 
 
 def _is_bomb(case: Case) -> bool:

@@ -1,4 +1,4 @@
-"""Runs scoring functions that run a model's text: python -m helpers.scoring_driver LEVEL WALLS WAYS. Prints JSON.
+"""Runs scoring functions that run a model's text: python -m helpers.scoring_driver LEVEL BACKEND WAYS. Prints JSON.
 
 Every problem is scored in another way of running Python that somebody else wrote; what all of them are given tries to
 get out, and notes what it could do.
@@ -226,9 +226,9 @@ def hold(folder: Path, ways: dict[str, str]) -> dict[str, object]:
     }
 
 
-def main(name: str, walls: str, ways: str = "usual") -> None:
+def main(name: str, backend: str, ways: str = "usual") -> None:
     kernel.adopt_orphans()  # whatever gets away comes to us
-    level = find_level(name, walls)
+    level = find_level(name, backend)
     if level is None:
         print(json.dumps({"missing": True}))
         return

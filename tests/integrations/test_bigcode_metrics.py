@@ -12,15 +12,15 @@ import pytest
 
 from helpers.bigcode_tasks import FUNCTIONS, RUNNING, judge, values, write_rows, write_task
 from helpers.code_tasks import score_of
-from helpers.sandbox_room import Room
+from helpers.sandbox_session import SandboxSession
 from proctor.integrations.bigcode import code_eval, code_to_text_bleu, diff_eval, multiple_metrics, pal_metric, utils
 from proctor.integrations.bigcode.beyond_eval import compute_beyond_eval
 from proctor.integrations.bigcode.evaluate import load
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _one_sandbox_and_its_thread(room: Room, one_sandbox: None) -> None:
-    room.wait(asyncio.to_thread(int))  # toolchains are looked for in a thread, which lives as long as the sandbox
+def _one_sandbox_and_its_thread(session: SandboxSession, one_sandbox: None) -> None:
+    session.wait(asyncio.to_thread(int))  # toolchains are looked for in a thread, which lives as long as the sandbox
 
 
 def test_code_eval() -> None:

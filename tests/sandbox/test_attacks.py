@@ -41,7 +41,7 @@ def _withstand(level: str, user: str) -> None:
             pytest.skip("this user is an ordinary one already")
         command = [sys.executable, "-m", "helpers.ordinary_user", *command]
     elif level.startswith("confined") and os.getuid() == 0:
-        pytest.skip("the table kills every process it can reach: as root only behind walls that are tested already")
+        pytest.skip("the table kills every process it can reach: as root only at levels that are tested already")
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, cwd=TESTS, check=False)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

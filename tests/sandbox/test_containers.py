@@ -20,7 +20,7 @@ from test_neighbours import PAIRS, TAMPER
 import proctor
 from helpers.hostile_programs import ATTACKS, HONEST, LIMITS, MARK, PLACES
 from helpers.paths import TESTS
-from helpers.sandbox_room import start_runner
+from helpers.sandbox_session import start_runner
 from helpers.stand_in_engine import take_apart
 from proctor.core.errors import SandboxUnavailableError, UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, engine, open_sandbox, run
@@ -58,7 +58,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return stand_in
 
 
-class Room:
+class ContainerSession:
     """One open sandbox for many tests, with its event loop."""
 
     def __init__(self, name: str) -> None:
@@ -104,7 +104,7 @@ ROOMS = ["stand-in", *(pytest.param(name, marks=pytest.mark.slow) for name, why 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 def test_installed_engine_runs_a_program(name: str) -> None:
-    """Skipped with the reason where it cannot: all tests with a room are then without this engine."""
+    """Skipped with the reason where it cannot: all tests with a session are then without this engine."""
     if OBSTACLES[name]:
         pytest.skip(OBSTACLES[name])
     (verdict,) = asyncio.run(run([Program(source="print(1)")], engine=name, workers=1))
@@ -112,28 +112,28 @@ def test_installed_engine_runs_a_program(name: str) -> None:
 
 
 @contextmanager
-def open_room(name: str, folder: Path) -> Iterator[Room]:
+def open_session(name: str, folder: Path) -> Iterator[ContainerSession]:
     with pytest.MonkeyPatch.context() as patch:
         if name == "stand-in":
             if os.getuid() != 0:
                 pytest.skip("the stand-in for an engine needs root, to give each program a user of its own")
             StandIn(folder).put_on_path(patch)
-        room = Room("docker" if name == "stand-in" else name)
-        yield room
-        room.close()
+        session = ContainerSession("docker" if name == "stand-in" else name)
+        yield session
+        session.close()
 
 
 @pytest.fixture(scope="module", params=ROOMS)
-def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    with open_room(request.param, tmp_path_factory.mktemp("stand-in")) as room:
-        yield room
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerSession]:
+    with open_session(request.param, tmp_path_factory.mktemp("stand-in")) as session:
+        yield session
 
 
 @pytest.fixture(params=ROOMS)
-def own_room(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Room]:
+def own_session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContainerSession]:
     """For a test that has workers replaced."""
-    with open_room(request.param, tmp_path) as room:
-        yield room
+    with open_session(request.param, tmp_path) as session:
+        yield session
 
 
 # What an engine is told
@@ -246,18 +246,18 @@ def test_container_that_cannot_isolate_is_refused(stand_in: StandIn, trouble: st
 # Programs
 
 
-def test_level_describes_the_isolation(room: Room) -> None:
-    assert room.sandbox.level.startswith(f"container: {room.engine}, {IMAGE}, own user, seccomp, ")
-    assert room.sandbox.level.endswith(", limits")
-    assert room.judge("print(1)").level == room.sandbox.level
+def test_level_describes_the_isolation(session: ContainerSession) -> None:
+    assert session.sandbox.level.startswith(f"container: {session.engine}, {IMAGE}, own user, seccomp, ")
+    assert session.sandbox.level.endswith(", limits")
+    assert session.judge("print(1)").level == session.sandbox.level
 
 
 @pytest.mark.slow
-def test_attacks_fail_in_a_container(room: Room) -> None:
+def test_attacks_fail_in_a_container(session: ContainerSession) -> None:
     async def judge_all() -> list[Verdict]:
-        return await asyncio.gather(*(case.judge(room.sandbox) for case in CASES))
+        return await asyncio.gather(*(case.judge(session.sandbox) for case in CASES))
 
-    verdicts = room.wait(judge_all())
+    verdicts = session.wait(judge_all())
     assert [
         f"{case.name}: {verdict.outcome} ({verdict.testing}) {verdict.detail}"
         for case, verdict in zip(CASES, verdicts, strict=True)
@@ -266,24 +266,24 @@ def test_attacks_fail_in_a_container(room: Room) -> None:
     assert [place for place in PLACES if os.path.exists(f"{place}/{MARK}")] == []
 
 
-def test_output_is_returned(room: Room) -> None:
-    verdict = room.judge("import sys\nprint(input() + 'é')\nprint('oops', file=sys.stderr)", stdin="hello\n")
+def test_output_is_returned(session: ContainerSession) -> None:
+    verdict = session.judge("import sys\nprint(input() + 'é')\nprint('oops', file=sys.stderr)", stdin="hello\n")
     assert (verdict.outcome, verdict.stdout, verdict.stderr) == (Outcome.PASSED, "helloé\n", "oops\n")
-    verdict = room.judge("print('x' * 200_000)")
+    verdict = session.judge("print('x' * 200_000)")
     assert verdict.stdout == "x" * 200_000 + "\n"
 
 
-def test_tests_beyond_plain_data_run_in_process(room: Room) -> None:
-    verdict = room.judge("def f(g): return g(1)", "assert f(lambda x: x + 1) == 2")
+def test_tests_beyond_plain_data_run_in_process(session: ContainerSession) -> None:
+    verdict = session.judge("def f(g): return g(1)", "assert f(lambda x: x + 1) == 2")
     assert (verdict.outcome, verdict.testing) == (Outcome.PASSED, Mode.IN_PROCESS)
 
 
-def test_large_programs_and_answers(room: Room) -> None:
-    verdict = room.judge("def f(x): return x[::-1]", f"xs = {list(range(300_000))}\nassert f(xs) == xs[::-1]")
+def test_large_programs_and_answers(session: ContainerSession) -> None:
+    verdict = session.judge("def f(x): return x[::-1]", f"xs = {list(range(300_000))}\nassert f(xs) == xs[::-1]")
     assert verdict.passed, verdict.detail
 
 
-def test_a_program_has_no_rights(room: Room) -> None:
+def test_a_program_has_no_rights(session: ContainerSession) -> None:
     source = """
         import os
         status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines())
@@ -292,22 +292,22 @@ def test_a_program_has_no_rights(room: Room) -> None:
         assert all(int(status[f"Cap{kind}"], 16) == 0 for kind in ("Inh", "Prm", "Eff", "Amb")), status
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2"), status
     """
-    verdict = room.judge("\n".join(line.removeprefix(" " * 8) for line in source.splitlines()))
+    verdict = session.judge("\n".join(line.removeprefix(" " * 8) for line in source.splitlines()))
     assert verdict.passed, verdict.detail
 
 
-def test_long_program_may_use_all_cpus(room: Room) -> None:
+def test_long_program_may_use_all_cpus(session: ContainerSession) -> None:
     all_of_them = len(os.sched_getaffinity(0))
-    assert room.judge(f"import os\nwhile len(os.sched_getaffinity(0)) < {all_of_them}: pass").passed
+    assert session.judge(f"import os\nwhile len(os.sched_getaffinity(0)) < {all_of_them}: pass").passed
 
 
-def test_a_program_sees_no_secret(room: Room) -> None:
-    verdict = room.judge("import os\nassert 'proxy' not in str(os.environ).lower()\nprint(os.environ['HOME'])")
+def test_a_program_sees_no_secret(session: ContainerSession) -> None:
+    verdict = session.judge("import os\nassert 'proxy' not in str(os.environ).lower()\nprint(os.environ['HOME'])")
     assert (verdict.outcome, verdict.stdout) == (Outcome.PASSED, "/tmp\n"), verdict.detail
-    assert not room.judge("print(open('/proc/1/environ').read())").passed
+    assert not session.judge("print(open('/proc/1/environ').read())").passed
 
 
-def test_programs_do_not_see_each_other(room: Room) -> None:
+def test_programs_do_not_see_each_other(session: ContainerSession) -> None:
     leave = (
         "import os, pathlib\npathlib.Path('note').write_text('x')\npathlib.Path('/dev/shm/note').write_text('x')\n"
         "os.makedirs('deep/er')\nos.mkdir('sticky')\nopen('sticky/note', 'w')\nos.chmod('sticky', 0o1777)\n"
@@ -315,43 +315,43 @@ def test_programs_do_not_see_each_other(room: Room) -> None:
     )
     look = "import os\nassert (os.listdir('.'), os.listdir('/dev/shm')) == (['solution.py'], ['program'])"
     for _ in range(4):
-        verdict = room.judge(leave)
+        verdict = session.judge(leave)
         assert verdict.passed, verdict.detail
-        verdict = room.judge(look)
+        verdict = session.judge(look)
         assert verdict.passed, verdict.detail
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_programs_cannot_escape_the_container(room: Room, name: str) -> None:
+def test_programs_cannot_escape_the_container(session: ContainerSession, name: str) -> None:
     leave, look = PAIRS[name]
-    room.judge(leave)
-    verdict = room.judge(look)
+    session.judge(leave)
+    verdict = session.judge(look)
     assert verdict.passed, verdict.detail
 
 
-def test_other_processes_are_unreachable(room: Room) -> None:
-    assert room.judge(TAMPER).passed
+def test_other_processes_are_unreachable(session: ContainerSession) -> None:
+    assert session.judge(TAMPER).passed
 
 
 @pytest.mark.parametrize("limits", [Limits(memory_mib=8192), Limits(processes=2000)])
-def test_limits_above_the_container_raise_usage_error(room: Room, limits: Limits) -> None:
+def test_limits_above_the_container_raise_usage_error(session: ContainerSession, limits: Limits) -> None:
     with pytest.raises(UsageError, match="4096 MiB of memory and 1000 processes at most"):
-        room.judge("print(1)", limits=limits)
+        session.judge("print(1)", limits=limits)
 
 
 # Other languages
 
 
-def test_language_missing_from_the_image(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert room.sandbox._features is not None
-    monkeypatch.setattr(room.sandbox, "_features", msgspec.structs.replace(room.sandbox._features, tools={}))
-    verdict = room.judge("main", language="lua")
+def test_language_missing_from_the_image(session: ContainerSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert session.sandbox._features is not None
+    monkeypatch.setattr(session.sandbox, "_features", msgspec.structs.replace(session.sandbox._features, tools={}))
+    verdict = session.judge("main", language="lua")
     assert verdict.outcome is Outcome.ERROR
     assert f"which the image {IMAGE} does not have" in verdict.detail
 
 
-def test_a_script_of_another_language(room: Room) -> None:
-    verdict = room.judge("read name; echo hello $name; exit 3", language="bash", stdin="you\n")
+def test_a_script_of_another_language(session: ContainerSession) -> None:
+    verdict = session.judge("read name; echo hello $name; exit 3", language="bash", stdin="you\n")
     assert (verdict.outcome, verdict.stdout) == (Outcome.FAILED, "hello you\n"), verdict.detail
 
 
@@ -362,54 +362,55 @@ COMPILED = {
 
 
 @pytest.mark.parametrize("language", ["c", pytest.param("cpp", marks=pytest.mark.slow)])  # which prepares a header
-def test_a_compiled_language(own_room: Room, language: str) -> None:
+def test_a_compiled_language(own_session: ContainerSession, language: str) -> None:
     limits = Limits()
-    verdict = own_room.judge(COMPILED[language], language=language, limits=limits)
+    verdict = own_session.judge(COMPILED[language], language=language, limits=limits)
     if "which the image" in verdict.detail:
         pytest.skip(verdict.detail)
     assert (verdict.outcome, verdict.stdout) == (Outcome.PASSED, "2"), verdict.detail
     assert (
-        own_room.judge(COMPILED[language].replace(";", ""), language=language, limits=limits).outcome is Outcome.FAILED
+        own_session.judge(COMPILED[language].replace(";", ""), language=language, limits=limits).outcome
+        is Outcome.FAILED
     )
-    assert own_room.judge("def f(): return 1", "assert f() == 1").passed
+    assert own_session.judge("def f(): return 1", "assert f() == 1").passed
 
 
 # When something goes wrong
 
 
-def test_cancelled_program_keeps_the_worker_count(own_room: Room) -> None:
+def test_cancelled_program_keeps_the_worker_count(own_session: ContainerSession) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
-        tasks = [asyncio.create_task(own_room.sandbox.judge(endless, Limits(seconds=60))) for _ in range(2)]
-        while own_room.sandbox._idle.qsize():  # noqa: ASYNC110
+        tasks = [asyncio.create_task(own_session.sandbox.judge(endless, Limits(seconds=60))) for _ in range(2)]
+        while own_session.sandbox._idle.qsize():  # noqa: ASYNC110
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    own_room.wait(give_up())
-    assert own_room.sandbox._idle.qsize() == 2
-    assert own_room.judge("def f(): return 1", "assert f() == 1").passed
+    own_session.wait(give_up())
+    assert own_session.sandbox._idle.qsize() == 2
+    assert own_session.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_dead_container_is_replaced_and_program_retried(own_room: Room) -> None:
+def test_dead_container_is_replaced_and_program_retried(own_session: ContainerSession) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
-        idle = [own_room.sandbox._idle.get_nowait() for _ in range(2)]
+        idle = [own_session.sandbox._idle.get_nowait() for _ in range(2)]
         for worker in idle:
-            own_room.sandbox._idle.put_nowait(worker)
+            own_session.sandbox._idle.put_nowait(worker)
         before = [worker._process for worker in idle if worker]
-        task = asyncio.create_task(own_room.sandbox.judge(program, LIMITS))
-        while own_room.sandbox._idle.qsize() == 2:  # noqa: ASYNC110
+        task = asyncio.create_task(own_session.sandbox.judge(program, LIMITS))
+        while own_session.sandbox._idle.qsize() == 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
         for process in before:
             process.kill()
         return await task
 
-    assert own_room.wait(kill_one()).passed
+    assert own_session.wait(kill_one()).passed
     for _ in range(4):
-        assert own_room.judge("def f(): return 1", "assert f() == 1").passed
-    assert own_room.sandbox._idle.qsize() == 2
+        assert own_session.judge("def f(): return 1", "assert f() == 1").passed
+    assert own_session.sandbox._idle.qsize() == 2
 
 
 HARNESS = """
@@ -426,8 +427,8 @@ asyncio.run(main())
 """
 
 
-def test_a_killed_harness_leaves_nothing(room: Room) -> None:
-    command = [sys.executable, "-c", HARNESS, room.engine]
+def test_a_killed_harness_leaves_nothing(session: ContainerSession) -> None:
+    command = [sys.executable, "-c", HARNESS, session.engine]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as harness:
         assert harness.stdout is not None
         lines = iter(harness.stdout.readline, "ready\n")
@@ -440,7 +441,7 @@ def test_a_killed_harness_leaves_nothing(room: Room) -> None:
         assert has_ended(end), "an engine's command outlived its harness"
         os.close(end)
     listed = subprocess.run(
-        [room.engine, "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
+        [session.engine, "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
     )
     assert not set(containers) & set(listed.stdout.split())
 
@@ -475,10 +476,10 @@ for verdict in asyncio.run(run([Program(source="print(1)"), Program(source="1 / 
 """
 
 
-def test_harness_runs_without_linux(room: Room) -> None:
+def test_harness_runs_without_linux(session: ContainerSession) -> None:
     """As far as that can be seen on Linux: without what only Linux has."""
     done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, room.engine], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", ELSEWHERE, session.engine], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.sandbox_room import LIMITS, Room
+from helpers.sandbox_session import LIMITS, SandboxSession
 from helpers.toolchains import needs_language
 from proctor.code.imports import SYNTAX, imported
 from proctor.sandbox import Limits, Outcome, Program
@@ -40,17 +40,17 @@ PASSED, FAILED, EXITED, CRASHED = Outcome.PASSED, Outcome.FAILED, Outcome.EXITED
         ("python", "import os\nos._exit(0)\nassert False\n", EXITED),
     ],
 )
-def test_early_exit_is_not_a_pass(room: Room, language: str, source: str, outcome: Outcome) -> None:
+def test_early_exit_is_not_a_pass(session: SandboxSession, language: str, source: str, outcome: Outcome) -> None:
     needs_language(language)
     program = Program(source=source, language=language, ends_with_tests=True)
-    (verdict,) = room.judge_all([program], LIMITS)
+    (verdict,) = session.judge_all([program], LIMITS)
     assert verdict.outcome is outcome, verdict
     if outcome is PASSED:
         assert verdict.stdout == verdict.stderr == ""
 
 
-def test_program_without_tests_may_exit_anywhere(room: Room) -> None:
-    (verdict,) = room.judge_all([Program(source=f"{BASH}exit 0\n{BASH_TESTS}", language="bash")], LIMITS)
+def test_program_without_tests_may_exit_anywhere(session: SandboxSession) -> None:
+    (verdict,) = session.judge_all([Program(source=f"{BASH}exit 0\n{BASH_TESTS}", language="bash")], LIMITS)
     assert verdict.passed
 
 
@@ -119,11 +119,11 @@ DEFINITIONS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", PLAIN_TESTS)
-def test_endings_need_no_test_framework(language: str, room: Room) -> None:
+def test_endings_need_no_test_framework(language: str, session: SandboxSession) -> None:
     needs_language(language)
     source = f"{DEFINITIONS[language]}\n{PLAIN_TESTS[language]}\n"
     wrong = source.replace("x + x", "x * x * x").replace("(+ x x)", "(* x x x)")
     programs = [Program(source=text, language=language, ends_with_tests=True) for text in (source, wrong)]
-    right, failed = room.judge_all(programs, Limits(seconds=20.0))
+    right, failed = session.judge_all(programs, Limits(seconds=20.0))
     assert right.passed, right
     assert not failed.passed, failed

@@ -12,7 +12,7 @@ import pytest
 from helpers import needs
 from helpers.honest_programs import ALL, FOLDERS, OWN_SOURCE, PROCESSES
 from helpers.paths import TESTS
-from helpers.sandbox_room import Room
+from helpers.sandbox_session import SandboxSession
 from proctor.sandbox import Limits
 
 # The others take a fresh interpreter or more, and are run at every level by `make test-all`.
@@ -20,9 +20,9 @@ QUICK = [case for case in (*OWN_SOURCE, *FOLDERS) if "subprocess" not in case.pr
 SPAWNED = next(case for case in PROCESSES if case.name == "spawn pool")
 
 
-def test_honest_programs_pass(room: Room) -> None:
+def test_honest_programs_pass(session: SandboxSession) -> None:
     cases = [*QUICK, SPAWNED]
-    verdicts = room.judge_all([case.program for case in cases], Limits(seconds=20.0))
+    verdicts = session.judge_all([case.program for case in cases], Limits(seconds=20.0))
     assert {case.name: verdict for case, verdict in zip(cases, verdicts, strict=True) if not verdict.passed} == {}
 
 

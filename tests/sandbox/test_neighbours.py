@@ -1,6 +1,6 @@
 """What a program does must not reach the next program, nor the other processes of the machine.
 
-Also a harness of its own, like helpers/sandbox_driver.py: test_neighbours.py LEVEL WALLS prints what got through.
+Also a harness of its own, like helpers/sandbox_driver.py: test_neighbours.py LEVEL BACKEND prints what got through.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ for place in glob.glob("/proc/[0-9]*/mem"):
 async def _hold_all(level: IsolationLevel) -> list[str]:
     """Every wall has to hold by itself: with namespaces also without Landlock, which older kernels do not have."""
     without = [msgspec.structs.replace(level, landlock=0)] if level.namespaces else []
-    return [fault for rung in (level, *without) for fault in await _hold(rung)]
+    return [fault for each in (level, *without) for fault in await _hold(each)]
 
 
 async def _hold(level: IsolationLevel) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.sandbox_room import Judge
+from helpers.sandbox_session import Judge
 from proctor.sandbox import Mode, Outcome
 
 ONE_PROGRAM = """

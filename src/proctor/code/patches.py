@@ -1,4 +1,4 @@
-"""Patches that models write instead of a program: hunks between @@, found in the old text by what they say of it."""
+"""Applies patches that models write: hunks between @@, located by their context."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def first_hunks(text: str) -> str:
 
 def apply_diff(file: str, diff: str) -> str:
     """The file with as much of the change as fits, found by its text: models count lines badly."""
-    place = 0
+    position = 0
     for hunk in _HUNK.split(_NO_LINE_END.sub("", diff))[1:]:
         before, after = _sides(hunk)
         if file == _NEW_FILE:
             return after
-        if not before and place == 0:  # lines to be put before all others
-            file, place = f"{after}\n{file}", 1
+        if not before and position == 0:  # lines to be put before all others
+            file, position = f"{after}\n{file}", 1
             continue
-        start = file.find(before, place)
+        start = file.find(before, position)
         end = start + len(before)
         if before and start >= 0 and file[end : end + 1] in ("", "\n"):
             file = file[:start] + after + file[end:]
-            place = start + len(after)
+            position = start + len(after)
     return file
 
 

@@ -1,4 +1,4 @@
-"""What a prompt is written in: which programming language, or plain words."""
+"""Detects the programming language of a prompt, or prose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading code out of what a chat model says: fences, prose around them, and prompts that it repeats or leaves out."""
+"""Extracts code from replies of chat models: fences, prose, and repeated prompts."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ _TITLES = {
 
 
 def title(language: str) -> str:
-    """What people call it; "go-test" is Go."""
+    """The usual name of a language; "go-test" is Go."""
     language = language.partition("-")[0]
     return _TITLES.get(language, language.capitalize())
 
 
 def blocks(text: str) -> list[str]:
-    """The contents of all fenced blocks; one that was cut off by the length limit counts too."""
+    """The contents of all fenced blocks, including a truncated one."""
     found = []
     lines = text.replace("\r\n", "\n").split("\n")
-    place = 0
-    while place < len(lines):
-        opening = _opening(lines[place])
-        place += 1
+    position = 0
+    while position < len(lines):
+        opening = _opening(lines[position])
+        position += 1
         if opening is None:
             continue
         indent, fence = opening
-        end = _end_of_block(lines, place, indent, fence)
-        inside = lines[place:end]
+        end = _end_of_block(lines, position, indent, fence)
+        inside = lines[position:end]
         if end < len(lines) and (code := _before_fence(lines[end], fence)).strip():
             inside.append(code)
         found.append("\n".join(re.sub(rf"^[ \t]{{0,{indent}}}", "", line) for line in inside))
-        place = end + 1
+        position = end + 1
     return found
 
 
 def _opening(line: str) -> tuple[int, str] | None:
-    """How far the block that begins here is indented, and its fence."""
+    """The indentation and fence of the block that starts here."""
     match = _FENCE.fullmatch(line)
     if match is None:
         return None
@@ -64,20 +64,20 @@ def _opening(line: str) -> tuple[int, str] | None:
 
 
 def _end_of_block(lines: list[str], start: int, indent: int, fence: str) -> int:
-    """The line with the closing fence. One that is further in belongs to a docstring, if another comes."""
+    """The line with the closing fence; a more indented one may belong to a docstring."""
     for most in (indent + 3, math.inf):
-        for place in range(start, len(lines)):
-            if not lines[place].rstrip().endswith(fence):
+        for position in range(start, len(lines)):
+            if not lines[position].rstrip().endswith(fence):
                 continue
-            before = _before_fence(lines[place], fence)
+            before = _before_fence(lines[position], fence)
             behind_code = bool(before.strip())
             if (behind_code and fence[0] not in before) or (not behind_code and len(before) <= most):
-                return place
+                return position
     return len(lines)
 
 
 def _before_fence(line: str, fence: str) -> str:
-    """A closing fence may stand behind code."""
+    """The code before a closing fence on the same line."""
     return line.rstrip().rstrip(fence[0])
 
 
@@ -95,11 +95,11 @@ def code_in(text: str, entry_point: str = "") -> str:
     if not found:
         span = _SPAN.fullmatch(answer.strip())
         return span[2] if span else answer
-    defining = [place for place, block in enumerate(found) if entry_point and defines(block, entry_point)]
+    defining = [position for position, block in enumerate(found) if entry_point and defines(block, entry_point)]
     if not defining:
         return max(found, key=len)
-    place = next((place for place in reversed(defining) if compiles(found[place])), defining[-1])
-    return _with_helpers(found[place], found[:place])
+    position = next((position for position in reversed(defining) if compiles(found[position])), defining[-1])
+    return _with_helpers(found[position], found[:position])
 
 
 def _with_helpers(code: str, before: list[str]) -> str:
@@ -230,8 +230,8 @@ def completion(prompt: str, text: str, entry_point: str) -> str:
 
 def begun_function(prompt: str) -> tuple[str, str] | None:
     """The Python function at the end of a prompt, of which there is nothing but its signature and its docstring."""
-    places = [(match.start(), match[1]) for match in _DEF.finditer(prompt)]
-    for start, name in places[-1:] if _is_open(prompt) else ():
+    positions = [(match.start(), match[1]) for match in _DEF.finditer(prompt)]
+    for start, name in positions[-1:] if _is_open(prompt) else ():
         function = prompt[start:]
         for ending in ("", "\n    pass", "\n\tpass", "\n  pass"):
             tree = parsed(function.rstrip() + ending)
@@ -273,7 +273,7 @@ def _without_repetition(prompt: str, code: str) -> str:
     if signature.endswith("{") and signature in code:
         return code.partition(signature)[2] + "\n"
     lines = code.split("\n")
-    repeated = [place for place, line in enumerate(lines) if line.strip() == signature]
+    repeated = [position for position, line in enumerate(lines) if line.strip() == signature]
     if repeated and re.search(r"\w", signature) and not signature.startswith("#"):
         return "\n" + "\n".join(lines[repeated[0] + 1 :]) + "\n"
     return _as_body(prompt, code)
@@ -296,7 +296,7 @@ def middle(prefix: str, suffix: str, text: str) -> str:
 
 
 def _indented(code: str, indent: str) -> str:
-    """The code at a place that is indented already: its first line needs nothing, the others as much as they lack."""
+    """Indents all lines of the code but the first, which is already indented."""
     first, *others = code.split("\n")
     if not all(line.startswith(indent) for line in others if line.strip()):
         others = [indent + line if line.strip() else line for line in others]

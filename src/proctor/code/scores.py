@@ -1,4 +1,4 @@
-"""Scores, made of what became of the programs of a sample, or of the metrics that the task counted for it."""
+"""Makes scores from the trials of a sample, or from the metrics of its task."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def mark_cut_off(score: Score, generations: Sequence[str], cut_off: Sequence[boo
 
 
 def tested_by_task(score: Score) -> Score:
-    """Of a program that the task's own code ran, in its worker: it could have faked its mark."""
+    """Marks a score of a program that ran in the task's worker: a pass can be faked."""
     outcome = {0: Outcome.FAILED, 1: Outcome.PASSED}.get(score.value, score.outcome)  # type: ignore[call-overload]
     return msgspec.structs.replace(score, outcome=str(outcome), answer={**score.answer, "testing": BY_TASK})
 
 
 def score_of_trials(judged: Sequence[tuple[str, Trial]], cut_off: Sequence[bool]) -> Score:
-    """A program that failed because it was cut off counts as failed, under a name of its own."""
+    """The score of trials; a failed program that was truncated counts as failed."""
     trials = [trial for _, trial in judged]
     failed = [cut and not trial.passed for cut, trial in zip(cut_off, trials, strict=True)]
     answer = [
@@ -55,7 +55,7 @@ def score_of_trials(judged: Sequence[tuple[str, Trial]], cut_off: Sequence[bool]
 def score_of_metrics(
     found: Mapping[str, float], generations: Sequence[str], trials: Sequence[Trial], full_marks: float
 ) -> Score:
-    """Of what a task has counted for one problem."""
+    """The score of the metrics of one sample."""
     value = _value(found, full_marks)
     answer = {"generations": generations, "metrics": found, "trials": trials}
     if value is None or not 0 <= value <= 1:
@@ -74,7 +74,7 @@ def uncounted(error: Exception, generations: Sequence[str]) -> Score:
 
 
 def _why(trials: Sequence[Trial]) -> str:
-    """The first failure."""
+    """The detail of the first failure."""
     return next((trial.detail for trial in trials if not trial.passed), "")
 
 

@@ -37,11 +37,11 @@ def sanitize(text: str, entry_point: str, *, only_returning: bool = False) -> st
 
 
 def read_script(text: str, begun: str, entry_point: str, *, only_returning: bool = False) -> str:
-    """The script in a reply; one that is only the body of the function stands where the problem has begun it."""
-    said = strip_reasoning(text)
-    found = sanitize(said, entry_point, only_returning=only_returning)
-    if not said.strip() or reply.defines(found, entry_point):
-        return found
+    """The script in a reply; a mere function body is joined with the prompt."""
+    answer = strip_reasoning(text)
+    script = sanitize(answer, entry_point, only_returning=only_returning)
+    if not answer.strip() or reply.defines(script, entry_point):
+        return script
     whole = reply.program(f"{begun.rstrip()}\n", text, entry_point, "python")
     return sanitize(whole, entry_point, only_returning=only_returning)
 

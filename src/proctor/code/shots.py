@@ -1,4 +1,4 @@
-"""The worked examples that the BigCode harness shows, read from the user's copy of it: Proctor does not ship them."""
+"""Few-shot examples of the BigCode harness, read from the user's copy of it."""
 
 from __future__ import annotations
 

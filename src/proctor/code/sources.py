@@ -1,4 +1,4 @@
-"""Sources put together from what a benchmark gives and what a model wrote, so that they compile as one file."""
+"""Joins code of a benchmark and of a model into one source file that compiles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CRATES = {
 
 
 class Definition(Struct, frozen=True):
-    """Where a function or class with a body in braces is. All are places in the source."""
+    """The positions of a function or class with a body in braces."""
 
     start: int
     opening: int
@@ -44,12 +44,12 @@ class Definition(Struct, frozen=True):
 
 
 def opaque_blanked(source: str) -> str:
-    """The same source, place by place, with nothing in its comments and literals."""
+    """The source with comments and literals blanked out, at the same positions."""
     return _OPAQUE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)
 
 
 def closing_brace(source: str, depth: int = 1) -> int | None:
-    """The place of the brace that closes what was open before the source began."""
+    """The position of the brace that closes a block opened before the source."""
     for brace in _BRACE.finditer(opaque_blanked(source)):
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:
@@ -74,18 +74,18 @@ def find_definition(source: str, name: str, kind: Literal["function", "class"] =
     return None
 
 
-def _start_before(clear: str, place: int) -> int:
-    """Where a definition begins whose name is at this place: on its line, or above when nothing else is on it."""
-    line = clear.rfind("\n", 0, place) + 1
-    if line and not clear[line:place].strip():
+def _start_before(clear: str, position: int) -> int:
+    """Where the definition of the name at this position starts, on its line or above."""
+    line = clear.rfind("\n", 0, position) + 1
+    if line and not clear[line:position].strip():
         line = clear.rfind("\n", 0, line - 1) + 1
-    return max(line, *(clear.rfind(end_of_statement, 0, place) + 1 for end_of_statement in "{};"))
+    return max(line, *(clear.rfind(end_of_statement, 0, position) + 1 for end_of_statement in "{};"))
 
 
-def _opening_after(clear: str, place: int) -> int | None:
-    """The brace that opens the body of what was named just before; none when that was a call, or a declaration."""
+def _opening_after(clear: str, position: int) -> int | None:
+    """The opening brace of a body; None after a call or a declaration."""
     depth = 0
-    for found in _SIGN.finditer(clear, place, place + _LONGEST_SIGNATURE):
+    for found in _SIGN.finditer(clear, position, position + _LONGEST_SIGNATURE):
         if found[0] in "()":
             depth += 1 if found[0] == "(" else -1
             if depth < 0:
@@ -137,7 +137,7 @@ def within_class(source: str, name: str, prompt: str) -> str:
 
 
 def with_helpers(source: str, given: str, name: str) -> str:
-    """The source with the functions that were given before the one to write, in place of its own of their names.
+    """The source with the functions that were given before the one to write, instead of its own with these names.
 
     The tests may use them too: a program must not decide what they do.
     """
@@ -168,8 +168,8 @@ def _defined(source: str, name: str) -> Definition | None:
     return found if found and _depth(source, found.start) <= 1 else None
 
 
-def _depth(source: str, place: int) -> int:
-    clear = opaque_blanked(source)[:place]
+def _depth(source: str, position: int) -> int:
+    clear = opaque_blanked(source)[:position]
     return clear.count("{") - clear.count("}")
 
 

@@ -1,4 +1,4 @@
-"""Where a completion ends: text that begins something new, and is not part of the answer any more."""
+"""Stop words: texts that start something new after the answer."""
 
 from __future__ import annotations
 

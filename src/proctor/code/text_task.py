@@ -1,4 +1,4 @@
-"""Code tasks whose answers are texts, judged by how much they share with the one that a person wrote."""
+"""Code tasks whose answers are texts, scored by overlap with a reference."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How a source that ends with its own tests shows that they came to their end.
+"""End marks: show that the tests at the end of a source have finished.
 
-Outside Python tests and program are one source, and the exit status alone cannot tell a program that passed its tests
-from one that left before them: `exit(0)` in the function under test, a `return` at the top level, a here-document that
-swallows the tests. So code is put after the tests that prints a mark; a test framework that reports what it ran needs
-no mark. The mark is drawn anew for each sandbox, and the code has it in two halves: a source that is printed instead of
-being run does not print it.
+Except in Python, tests and program are one source, and the exit status cannot tell a pass
+from an early exit: `exit(0)` in the function under test, a `return` at the top level, a
+here-document that swallows the tests. So code that prints a mark follows the tests; test
+frameworks that report passed tests need none. Each sandbox has a random mark. The code
+contains it in two halves, so that a source that prints itself does not print the mark.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _HALF = 16
 
 class EndMarker(Struct, frozen=True):
     append: str = ""
-    """Code after the tests. «a» and «b» stand for the halves of the mark."""
+    """Code after the tests; «a» and «b» stand for the halves of the mark."""
     pattern: str = ""
-    """The last match in the source is replaced: the name of the tests' main function, or an exit as the last line."""
+    """The last match is replaced: the tests' main function, or an exit in the last line."""
     replacement: str = ""
     signs: tuple[str, ...] = ()
-    """Patterns of what a test framework writes when its tests have passed: all must be found, and no mark is needed."""
+    """Patterns in the output of a test framework, which must all match; replace the mark."""
     only_with: str = ""
-    """A source without this text does not use that framework, and has only its exit status."""
+    """For a source without this text, which lacks the framework, the exit status decides."""
 
 
-# `--wrap=main` puts this between the C library and the source's own main, which may end without a return. It also sees
-# whether `assert` still does anything: a source can define NDEBUG, or the macro itself.
+# `--wrap=main` calls this instead of the source's main, which may lack a return. It also
+# checks that `assert` works: a source can define NDEBUG, or the macro.
 _C_MAIN = """
 int proctor_asserts = 0;
 int __real_main(int, char **);
@@ -192,14 +192,14 @@ object ProctorEnd {
     ),
 }
 
-# Calls that end a program well, or may: tests with one of them may end a right program anywhere.
+# Calls that may exit with status 0: tests with one of them may end a right program early.
 _EXITS = re.compile(
     r"\b(?:_?exit|quick_exit|quit|halt|Exit|Halt|OS_Exit|exitSuccess|exitWith)\b(?!\s*+\(?+\s*+-?+[1-9])"
 )
 
 
 def may_exit(language: Language, tests: str) -> bool:
-    """Whether tests of unknown make may end a program that passes them before its last line."""
+    """Whether tests of unknown make may end a right program before its last line."""
     ending = ENDINGS.get(language.name, EndMarker())
     last = re.search(ending.pattern, tests, re.MULTILINE) if ending.pattern.endswith(r"\Z") else None
     return bool(_EXITS.search(tests[: last.start()] if last else tests)) or (language.name == "php" and "die" in tests)
@@ -212,11 +212,11 @@ class EndMark:
         self._text = secrets.token_hex(_HALF)
 
     def finished(self, language: Language, source: str, main: str) -> str:
-        """The source with what shows that it came to its end. ``main``: the class with the main method on a JVM."""
+        """Adds the mark to a source. ``main``: the class with the main method on a JVM."""
         ending = ENDINGS.get(language.name, EndMarker())
-        found = list(re.finditer(ending.pattern, source, re.MULTILINE)) if ending.pattern else []
-        if found:
-            last = found[-1]
+        matches = list(re.finditer(ending.pattern, source, re.MULTILINE)) if ending.pattern else []
+        if matches:
+            last = matches[-1]
             source = source[: last.start()] + last.expand(self._filled(ending.replacement, main)) + source[last.end() :]
         return f"{source}\n{self._filled(ending.append, main)}\n" if ending.append else source
 
@@ -224,7 +224,7 @@ class EndMark:
         return code.replace("«a»", self._text[:_HALF]).replace("«b»", self._text[_HALF:]).replace("«main»", main)
 
     def was_reached(self, language: Language, source: str, stdout: str, stderr: str) -> bool:
-        """By what the program wrote. A language without an ending has only its exit status."""
+        """Whether the output has the mark; True in languages without an ending."""
         ending = ENDINGS.get(language.name)
         if ending is None or ending.only_with not in source:
             return True

@@ -1,4 +1,4 @@
-"""The languages: how a program of each is compiled and run, in one table."""
+"""The table of languages: how programs of each are compiled and run."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ from proctor.core.errors import UnknownNameError
 
 
 class Extra(Struct, frozen=True):
-    """A library that few programs need, and that takes long to prepare: done when the first of them comes."""
+    """A library that few programs need and that is slow to prepare: prepared on demand."""
 
     prepare: str
-    """A shell script, run once in an empty folder. Where it fails, programs do not find the library."""
+    """A shell script, run once in an empty folder. If it fails, the library is missing."""
     compile: tuple[str, ...]
-    """Further words for the compiler; ``{extra}`` is the folder that the script filled."""
+    """Further compiler arguments; ``{extra}`` is the folder that the script filled."""
 
 
 class Language(Struct, frozen=True, kw_only=True):
     """One row of the table.
 
-    `Toolchain.build_steps` fills in: ``{public}`` and ``{main}``, the classes that a JVM's source names; ``{file}``;
-    ``{heap}``, three quarters of the memory limit in MiB, since a language with a heap of its own must know where it
-    ends, else it collects too late; ``{prepared}``, the folder that ``prepare`` filled; ``{home}``, the folder above
-    the first tool's bin.
+    `Toolchain.build_steps` fills in: ``{public}`` and ``{main}``, the classes of a JVM source;
+    ``{file}``; ``{heap}``, three quarters of the memory limit in MiB, because garbage
+    collectors need to know it; ``{prepared}``, the folder that ``prepare`` filled;
+    ``{home}``, the folder above the first tool's bin.
     """
 
     name: str
     aliases: tuple[str, ...] = ()
-    """What MultiPL-E, HumanEvalPack and people call it."""
+    """Other names, as in MultiPL-E and HumanEvalPack."""
     file: str
-    """The source's name in the working directory, /tmp."""
+    """The file name of the source in the working directory, /tmp."""
     run: tuple[str, ...]
     compile: tuple[str, ...] = ()
-    """Leaves its product in the working directory; without it the source is run as it is."""
+    """Writes to the working directory; without it, `run` executes the source."""
     compile_with: Mapping[str, tuple[str, ...]] = {}
-    """Further words for the compiler when the source contains a text."""
+    """Further compiler arguments, by a text in the source."""
     prepare: str = ""
-    """A shell script, run once in an empty folder. What it leaves there makes later compilations faster."""
+    """A shell script, run once in an empty folder, whose files speed up compilations."""
     extras: Mapping[str, Extra] = {}
-    """By a pattern that is found in the sources that need them."""
+    """By a pattern that matches sources which need them."""
     tools: tuple[str, ...] = ()
-    """What is needed beyond the first words of the commands: programs, or patterns of files."""
+    """Further tools: programs, or patterns of files."""
     libraries: tuple[str, ...] = ()
-    """Patterns of files that programs of benchmarks need and others do not."""
+    """Patterns of files that only programs of benchmarks need."""
     packages: str = ""
-    """All of this on Debian."""
+    """The Debian packages of all these."""
     site: str = ""
-    """Where to get it when Debian has no package, or none in every version."""
+    """The download page, if not every Debian version has a package."""
     sysroot: tuple[str, ...] = ()
-    """Asks a tool outside the system's folders where it really is: the one on the PATH may only be a switch."""
+    """Asks a launcher on the PATH, such as rustup's, for the path of the real tool."""
     folders: tuple[str, ...] = ()
-    """Patterns of what the tools read outside the system's folders."""
+    """Patterns of further folders that the tools read."""
     environment: Mapping[str, str] = {}
-    """Variables beyond PATH, HOME, TMPDIR and LANG."""
+    """Variables besides PATH, HOME, TMPDIR and LANG."""
     memory_signs: tuple[str, ...] = ()
-    """By these texts on stderr it says that memory ran out, if it says anything."""
+    """Texts on stderr that report a lack of memory."""
     failure_signs: tuple[str, ...] = ()
-    """By these texts on stderr its test library says that a check failed, while the exit status stays 0."""
+    """Texts on stderr by which a test library reports failures with exit status 0."""
 
 
 def find_language(name: str) -> Language:
@@ -69,11 +69,10 @@ def find_language(name: str) -> Language:
         raise UnknownNameError("language", name, _BY_NAME, hint) from None
 
 
-# On a machine of many cores each of these would start a thread per core, and meet the limit of processes.
+# These start a thread per core otherwise, and hit the limit on processes.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
-# The same threads and the same heap on every machine; nothing is said in between on the program's stdout, and nothing
-# written for tools that look on from outside.
+# The same threads and heap on every machine; no messages on stdout, no files for profilers.
 _JVM = (
     "-Xmx{heap}m",
     "-Xms64m",
@@ -82,7 +81,7 @@ _JVM = (
     "-XX:ActiveProcessorCount=2",
     "-Xlog:disable",
 )
-# A compiler runs once and briefly: the second, better optimiser of the JVM costs it more than it brings.
+# A compiler runs briefly: the second optimiser of the JVM costs more than it saves.
 _JVM_COMPILER = (*_JVM, "-XX:TieredStopAtLevel=1", "-XX:SharedArchiveFile={prepared}/classes.jsa")
 _JVM_ARCHIVING = " ".join((*_JVM, "-XX:ArchiveClassesAtExit=classes.jsa"))
 _JVM_MEMORY = ("java.lang.OutOfMemoryError", "error='Not enough space'")
@@ -90,8 +89,8 @@ _JVM_FOLDERS = ("/etc/java-*",)
 
 _JAVATUPLES = "/usr/share/java/javatuples.jar"
 _CLOJURE = "/usr/share/java/clojure.jar"
-# clojure.test counts failures and forgets them: here they end the program. Its report goes to stderr, where the other
-# languages' reports are.
+# clojure.test ignores failures at exit: here they end the program. Its report goes to stderr,
+# as in other languages.
 _CLOJURE_TESTS = """
 (do
   (require 'clojure.test)
@@ -103,23 +102,22 @@ _CLOJURE_TESTS = """
   nil)
 """
 
-# Where modules are that were installed for all users: by Debian's packages, by `npm install --global`.
+# Folders of modules installed by Debian packages and by `npm install --global`.
 _NODE = {"NODE_PATH": "/usr/local/lib/node_modules:/usr/lib/node_modules:/usr/share/nodejs"}
 _NODE_MEMORY = ("heap out of memory", "process out of memory", "Array buffer allocation failed")
 _NODE_FAILURES = ("Assertion failed",)  # of console.assert
 
-# As the benchmarks build it, without optimisation, which makes a function that forgets its return value do anything at
-# all, and drops the assertion that would have seen it. Even so such a function returns whatever lies in a register:
-# here it is stopped.
+# Without optimisation, as in the benchmarks: optimised, a function without a return value
+# behaves arbitrarily. Even so it returns the content of a register, so it is stopped here.
 _CPP = ("g++", "-std=c++17", "-fsanitize=return", "-fsanitize-undefined-trap-on-error")
 _WRAPPED = {"__wrap_main": ("-Wl,--wrap=main",)}  # see `endings`
 
-# As MultiPL-E and `cargo test` build it: arithmetic that overflows panics.
+# As in MultiPL-E and `cargo test`: overflows panic.
 _RUST = ("rustc", "--edition=2021", "-Copt-level=1", "-Cdebug-assertions=on", "-Ccodegen-units=1")
 
 
 def _crate(name: str, version: str) -> Extra:
-    """Built by cargo from sources that lie on this machine: Debian's packages, or what `cargo vendor` has made."""
+    """Builds a crate by cargo from local sources: Debian packages, or `cargo vendor`."""
     local = "--config 'source.crates-io.replace-with=\"here\"' --config \"source.here.directory='$registry'\""
     script = f"""
         mkdir -p work/src; : > work/src/lib.rs

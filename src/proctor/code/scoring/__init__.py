@@ -1,1 +1,1 @@
-"""Runs the methods of foreign task code that see what a model wrote: behind the walls, each call in its own process."""
+"""Runs the methods of foreign task code that process outputs: isolated, each call in its own process."""

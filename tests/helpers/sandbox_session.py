@@ -25,7 +25,7 @@ def start_runner() -> asyncio.Runner:
     return runner
 
 
-class Room:
+class SandboxSession:
     def __init__(self) -> None:
         self._runner = start_runner()
         self.pool = self.wait(self._open())
