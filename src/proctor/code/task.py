@@ -286,7 +286,9 @@ class Task(ScoringMixin, core.Task):
             )
         number = len(self.rows())
         if config.limit_start >= number:
-            raise MissingDataError(f"{self.name} has {number} samples, fewer than --limit-start {config.limit_start}.")
+            raise MissingDataError(
+                f"{self.name} has {number} samples: --limit-start must be below {number}, not {config.limit_start}."
+            )
         rest = number - config.limit_start
         return rest if config.limit is None else min(rest, config.limit)
 
