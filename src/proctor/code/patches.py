@@ -26,7 +26,7 @@ def has_hunk(text: str) -> bool:
 
 
 def first_hunks(text: str) -> str:
-    """The hunks at the beginning of a completion, without what a model goes on with; '' where there are none."""
+    """The hunks at the beginning of a completion, without the text that follows them; '' where there are none."""
     hunks = _BEHIND.split(text.lstrip())[0]
     return hunks if has_hunk(hunks) else ""
 
